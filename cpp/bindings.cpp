@@ -1,0 +1,9 @@
+#include "bindings.hpp"
+
+PYBIND11_MODULE(CKCE_MODULE, module, pybind11::mod_gil_not_used()) {
+  // Eigen cuts products to the caches it finds; fixed sizes keep the bits the same everywhere.
+  Eigen::setCpuCacheSizes(32 << 10, 512 << 10, 4 << 20);
+  ckce::bind_door(module);
+  ckce::bind_ckce(module);
+  ckce::bind_jkce(module);
+}

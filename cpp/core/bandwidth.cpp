@@ -1,0 +1,174 @@
+#include "bandwidth.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_set>
+
+#include "kernels/distances.hpp"
+#include "random.hpp"
+#include "residuals.hpp"
+
+namespace ckce {
+namespace {
+
+// Distinct integers below `count`, ascending (Floyd's algorithm).
+std::vector<Index> draw_rows(Index count, std::uint64_t seed) {
+  SplitMix64 random(seed);
+  std::unordered_set<Index> drawn;
+  for (Index k = count - kMedianRows; k < count; ++k) {
+    const auto row = static_cast<Index>(random.below(static_cast<std::uint64_t>(k) + 1));
+    drawn.insert(drawn.count(row) ? k : row);
+  }
+  std::vector<Index> rows(drawn.begin(), drawn.end());
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+
+// Rows of Q that enter the median, and how often.
+struct Chosen {
+  Panels q;
+  Vector counts;
+};
+
+Chosen choose(const Samples& samples, std::uint64_t seed) {
+  const Index n = samples.n();
+  const double copies = std::max(std::ceil(total_weight(samples)), static_cast<double>(n));
+  Chosen chosen;
+  std::vector<Index> rows(static_cast<std::size_t>(n));
+  for (Index i = 0; i < n; ++i) rows[static_cast<std::size_t>(i)] = i;
+  if (copies > static_cast<double>(kMedianRows)) {
+    // Drawn among the copies, so that weights and repeated rows give the same sample.
+    rows = draw_rows(static_cast<Index>(copies), seed);
+    if (samples.weights) {
+      std::vector<double> ends(static_cast<std::size_t>(n));
+      double end = 0.0;
+      for (Index i = 0; i < n; ++i) ends[static_cast<std::size_t>(i)] = (end += samples.weights[i]);
+      for (Index& row : rows) {
+        const double at = (static_cast<double>(row) + 0.5) * (end / copies);
+        row = std::upper_bound(ends.begin(), ends.end() - 1, at) - ends.begin();
+      }
+    }
+    chosen.counts = Vector::Ones(kMedianRows);
+  } else {
+    chosen.counts = weights_of(samples, 0, n);
+  }
+  const auto count = static_cast<Index>(rows.size());
+  chosen.q = Panels(count, samples.m());
+  Matrix row(1, samples.m());
+  for (Index i = 0; i < count; ++i) {
+    samples.probs.load(rows[static_cast<std::size_t>(i)], 1, row);
+    chosen.q.row(i) = row;
+  }
+  return chosen;
+}
+
+// Distances of the pairs of chosen rows (squared for L2), row after row of the lower triangle.
+template <class Distance>
+void pair_distances(const Panels& q, double* out, Parallel& parallel) {
+  parallel.each(q.count(), [&] {
+    return [&, tile = Matrix(kPanel, kPanel)](Index i) mutable {
+      const Index first = i * kPanel;
+      const Index rows = std::min(kPanel, q.n() - first);
+      for (Index j = 0; j <= i; ++j) {
+        distance_tile<Distance>(q.panel(j).data(), q.panel(i).data(), q.width(), tile,
+                                [](const Lanes& d) { return d; });
+        for (Index a = 0; a < rows; ++a) {
+          const Index row = first + a;
+          double* row_out = out + row * (row - 1) / 2 + j * kPanel;
+          std::copy_n(&tile(0, a), j < i ? kPanel : a, row_out);
+        }
+      }
+    };
+  });
+}
+
+// The element of rank k of values >= 0, by counting into bins and sorting out one of them.
+double kth_smallest(const std::vector<double>& values, std::size_t k) {
+  constexpr std::size_t kBins = 4096;
+  const double largest = *std::max_element(values.begin(), values.end());
+  if (largest == 0.0) return 0.0;
+  const double scale = static_cast<double>(kBins - 1) / largest;
+  const auto bin = [&](double value) { return static_cast<std::size_t>(value * scale); };
+  std::vector<std::size_t> counts(kBins, 0);
+  for (const double value : values) ++counts[bin(value)];
+  std::size_t chosen = 0;
+  while (k >= counts[chosen]) k -= counts[chosen++];
+  std::vector<double> within;
+  within.reserve(counts[chosen]);
+  for (const double value : values)
+    if (bin(value) == chosen) within.push_back(value);
+  const auto at = within.begin() + static_cast<std::ptrdiff_t>(k);
+  std::nth_element(within.begin(), at, within.end());
+  return *at;
+}
+
+struct Distances {
+  std::vector<double> values;
+  std::vector<double> counts;  // empty if every pair counts once
+  bool squared;
+
+  // The median of the distances above `floor` (all of them for a negative floor); 0 if none is.
+  double median(double floor) const {
+    const auto plain = [&](double value) { return squared ? std::sqrt(value) : value; };
+    if (counts.empty()) {
+      std::size_t below = 0;
+      for (const double value : values) below += value <= floor;
+      const std::size_t size = values.size() - below;
+      if (size == 0) return 0.0;
+      const double low = kth_smallest(values, below + (size - 1) / 2);
+      const double high = size % 2 ? low : kth_smallest(values, below + size / 2);
+      return 0.5 * (plain(low) + plain(high));
+    }
+    std::vector<std::size_t> order;
+    double total = 0.0;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (values[i] > floor) {
+        order.push_back(i);
+        total += counts[i];
+      }
+    if (order.empty()) return 0.0;
+    std::sort(order.begin(), order.end(),
+              [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+    double sum = 0.0;
+    for (std::size_t i = 0; i + 1 < order.size(); ++i) {
+      sum += counts[order[i]];
+      if (sum > 0.5 * total) return plain(values[order[i]]);
+      if (sum == 0.5 * total) return 0.5 * (plain(values[order[i]]) + plain(values[order[i + 1]]));
+    }
+    return plain(values[order.back()]);
+  }
+};
+
+}  // namespace
+
+MedianDistance median_distance(const std::vector<Samples>& groups, Norm norm, std::uint64_t seed,
+                               Parallel& parallel) {
+  Distances distances;
+  distances.squared = norm == Norm::kL2;
+  const bool weighted = std::any_of(groups.begin(), groups.end(),
+                                    [](const Samples& group) { return group.weights != nullptr; });
+  for (const Samples& group : groups) {
+    const Chosen chosen = choose(group, seed);
+    const Index n = chosen.q.n();
+    const std::size_t start = distances.values.size();
+    distances.values.resize(start + static_cast<std::size_t>(n * (n - 1) / 2));
+    double* out = distances.values.data() + start;
+    if (norm == Norm::kL2)
+      pair_distances<SquaredL2>(chosen.q, out, parallel);
+    else
+      pair_distances<L1>(chosen.q, out, parallel);
+    if (!weighted) continue;
+    for (Index i = 0; i < n; ++i)
+      for (Index j = 0; j < i; ++j) distances.counts.push_back(chosen.counts[i] * chosen.counts[j]);
+    for (Index i = 0; i < n; ++i) {
+      if (chosen.counts[i] <= 1.0) continue;
+      distances.values.push_back(0.0);
+      distances.counts.push_back(0.5 * chosen.counts[i] * (chosen.counts[i] - 1.0));
+    }
+  }
+  const double median = distances.values.empty() ? 0.0 : distances.median(-1.0);
+  const double positive = median > 0.0 || distances.values.empty() ? median : distances.median(0.0);
+  return {median, positive};
+}
+
+}  // namespace ckce

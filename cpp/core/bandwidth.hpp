@@ -1,0 +1,28 @@
+// The median heuristic: bandwidth = median of the pair distances |q_i - q_j|, i < j.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "parallel.hpp"
+#include "types.hpp"
+
+namespace ckce {
+
+enum class Norm { kL2, kL1 };
+
+// Up to here all pairs count; above, those of this many seeded rows.
+constexpr Index kMedianRows = 2000;
+
+struct MedianDistance {
+  double value;           // 0 if all distances are 0 (or there is no pair)
+  double positive_value;  // of the distances that are not 0; 0 if there is none
+};
+
+// `groups` are calibration sets of the same m whose within-set pairs are pooled. Weights count as
+// copies: a pair of different rows w_i w_j times, a row with itself w_i (w_i - 1) / 2 times.
+// O(kMedianRows^2 m) per group
+MedianDistance median_distance(const std::vector<Samples>& groups, Norm norm, std::uint64_t seed,
+                               Parallel& parallel);
+
+}  // namespace ckce

@@ -1,0 +1,19 @@
+// Maps phi with Phi Phi' ~ K. Rows come in blocks; Phi never exists whole.
+#pragma once
+
+#include "../products.hpp"
+#include "../types.hpp"
+
+namespace ckce {
+
+class Features {
+ public:
+  virtual ~Features() = default;
+  virtual Index d() const = 0;
+  // True if the first m features are q itself; then Phi'Q is a sub-block of Phi'Phi.
+  virtual bool starts_with_q() const { return false; }
+  // phi(i, :) = phi(q_i) for the samples begin, begin + 1, ..., whose predictions are q (rows, m).
+  virtual void fill(Index begin, const In& q, MatrixRef phi) const = 0;
+};
+
+}  // namespace ckce

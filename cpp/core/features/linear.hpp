@@ -1,0 +1,19 @@
+// phi(q) = q: the linear kernel's exact features.
+#pragma once
+
+#include "features.hpp"
+
+namespace ckce {
+
+class LinearFeatures : public Features {
+ public:
+  explicit LinearFeatures(Index m) : m_(m) {}
+  Index d() const override { return m_; }
+  bool starts_with_q() const override { return true; }
+  void fill(Index, const In& q, MatrixRef phi) const override { phi = q; }
+
+ private:
+  Index m_;
+};
+
+}  // namespace ckce

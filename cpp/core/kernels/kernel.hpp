@@ -1,0 +1,47 @@
+// k(p, q) on the simplex, evaluated in (kPanel, kPanel) tiles.
+//
+// A kernel is <p, q> (if it has a linear part) plus a part of its own that `tile` computes. The
+// linear part is kept apart because its products cost O(n m^2), not O(n^2 m).
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "../types.hpp"
+
+namespace ckce {
+
+// Samples as a kernel sees them: Q, and Q in the kernel's own coordinates.
+struct Points {
+  Panels q;              // (n, m)
+  Panels x;              // (n, m), empty if the kernel reads q
+  Matrix half_norms;     // (kPanel, panels), |x_i|^2 / 2
+  bool expanded = true;  // |x-y|^2 = |x|^2 + |y|^2 - 2<x,y> is accurate enough here
+
+  Index n() const { return q.n(); }
+  // The chosen rows as points of their own, in the same coordinates.
+  Points subset(const std::vector<Index>& rows) const;
+};
+
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual bool has_linear_part() const { return false; }
+  virtual bool has_own_part() const { return true; }
+  // Fills the kernel's own coordinates of points.q.
+  virtual void prepare(Points&) const {}
+  // out(i, j) = k(a_i, b_j) - <a_i, b_j> [linear part], for panel `i` of a and panel `j` of b.
+  virtual void tile(const Points& a, Index i, const Points& b, Index j, MatrixRef out) const = 0;
+
+  Points points(const Probs& probs) const;
+  // out(i, j) = k(a_i, b_j)
+  void full_tile(const Points& a, Index i, const Points& b, Index j, MatrixRef out) const;
+  // k(q_i, q_i); every own part here is 1 on the diagonal.
+  double self(const Points& points, Index i) const {
+    return (has_linear_part() ? points.q.row(i).squaredNorm() : 0.0) + (has_own_part() ? 1.0 : 0.0);
+  }
+};
+
+std::unique_ptr<Kernel> make_kernel(const std::string& name, double bandwidth);
+
+}  // namespace ckce

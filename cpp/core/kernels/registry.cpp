@@ -1,0 +1,51 @@
+// The one list of kernels: a new kernel is a file beside this one and a line in `make_kernel`.
+#include <stdexcept>
+
+#include "../products.hpp"
+#include "gaussian.hpp"
+#include "laplace.hpp"
+#include "linear.hpp"
+#include "linear_gaussian.hpp"
+
+namespace ckce {
+
+std::unique_ptr<Kernel> make_kernel(const std::string& name, double bandwidth) {
+  if (name == Linear::name) return std::make_unique<Linear>();
+  if (name == Gaussian::name) return std::make_unique<Gaussian>(bandwidth);
+  if (name == LinearGaussian::name) return std::make_unique<LinearGaussian>(bandwidth);
+  if (name == Laplace::name) return std::make_unique<Laplace>(bandwidth);
+  throw std::invalid_argument("kernel must be a registered name, got '" + name + "'");
+}
+
+Points Points::subset(const std::vector<Index>& rows) const {
+  const auto count = static_cast<Index>(rows.size());
+  Points chosen;
+  chosen.expanded = expanded;
+  chosen.q = Panels(count, q.width());
+  chosen.x = Panels(count, x.width());
+  chosen.half_norms = Matrix::Zero(kPanel, Panels::count(count));
+  for (Index i = 0; i < count; ++i) {
+    const Index row = rows[static_cast<std::size_t>(i)];
+    chosen.q.row(i) = q.row(row);
+    if (x.width() == 0) continue;
+    chosen.x.row(i) = x.row(row);
+    chosen.half_norms(i % kPanel, i / kPanel) = half_norms(row % kPanel, row / kPanel);
+  }
+  return chosen;
+}
+
+Points Kernel::points(const Probs& probs) const {
+  Points points;
+  points.q = Panels(probs.n, probs.m);
+  for (Index i = 0; i < points.q.count(); ++i)
+    probs.load(i * kPanel, std::min(kPanel, probs.n - i * kPanel), points.q.panel(i));
+  prepare(points);
+  return points;
+}
+
+void Kernel::full_tile(const Points& a, Index i, const Points& b, Index j, MatrixRef out) const {
+  tile(a, i, b, j, out);
+  if (has_linear_part()) add_product_nt(out, 1.0, a.q.panel(i), b.q.panel(j).topRows(out.cols()));
+}
+
+}  // namespace ckce

@@ -1,0 +1,24 @@
+// B -> (A + ridge I)^-1 B by a Cholesky factorisation, blocked and parallel. W is never formed.
+#pragma once
+
+#include "parallel.hpp"
+#include "types.hpp"
+
+namespace ckce {
+
+class RidgeSolver {
+ public:
+  // Takes the lower triangle of A (n, n). O(n^3 / 3).
+  RidgeSolver(Matrix a, double ridge, Parallel& parallel);
+
+  Index size() const { return factor_.rows(); }
+  // (n, columns), on this thread.
+  void solve(MatrixRef b) const;
+  // (n, columns), columns shared out among the threads.
+  void solve(MatrixRef b, Parallel& parallel) const;
+
+ private:
+  Matrix factor_;
+};
+
+}  // namespace ckce

@@ -1,0 +1,89 @@
+// The shapes everything else is written in.
+#pragma once
+
+#include <Eigen/Dense>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+namespace ckce {
+
+using Index = Eigen::Index;
+using Matrix = Eigen::MatrixXd;
+using Vector = Eigen::VectorXd;
+using MatrixRef = Eigen::Ref<Matrix>;
+
+constexpr Index kPanel = 128;   // rows of a panel: a (kPanel, kPanel) tile of K stays in L2
+constexpr Index kBlock = 1024;  // rows whose features exist at one time; fixed, so bits are too
+
+enum class Dtype { kFloat16, kFloat32, kFloat64 };
+
+// A view on the (n, m) predictions in the caller's memory, any layout. Read through `load` only:
+// what it returns is float64, aligned and column-major, so results do not depend on the layout.
+struct Probs {
+  const char* data = nullptr;
+  Dtype dtype = Dtype::kFloat64;
+  Index n = 0;
+  Index m = 0;
+  Index row_stride = 0;  // in bytes
+  Index col_stride = 0;
+
+  // out(i, j) = q_{begin + i, j}
+  void load(Index begin, Index rows, MatrixRef out) const;
+};
+
+// The calibration set {(y_i, q_i)}, validated, with optional frequency weights.
+struct Samples {
+  Probs probs;
+  const std::int64_t* labels = nullptr;  // (n,), 0-based
+  const double* weights = nullptr;       // (n,), positive; null means ones
+
+  Index n() const { return probs.n; }
+  Index m() const { return probs.m; }
+  double weight(Index i) const { return weights ? weights[i] : 1.0; }
+};
+
+// An (n, width) matrix cut into panels of kPanel rows, each contiguous and column-major; the rows
+// that pad the last panel are zero. Panels of any two such matrices meet in small dense products.
+class Panels {
+ public:
+  Panels() = default;
+  Panels(Index n, Index width) : Panels(n, width, Unset()) { data_.setZero(); }
+  struct Unset {};  // for memory that is about to be written
+  Panels(Index n, Index width, Unset) : n_(n), width_(width), data_(kPanel, count(n) * width) {}
+
+  static Index count(Index n) { return (n + kPanel - 1) / kPanel; }
+  Index n() const { return n_; }
+  Index width() const { return width_; }
+  Index count() const { return count(n_); }
+  auto panel(Index i) { return data_.middleCols(i * width_, width_); }
+  auto panel(Index i) const { return data_.middleCols(i * width_, width_); }
+  auto row(Index i) { return panel(i / kPanel).row(i % kPanel); }
+  auto row(Index i) const { return panel(i / kPanel).row(i % kPanel); }
+  Matrix& data() { return data_; }
+  const Matrix& data() const { return data_; }
+  void zero_padding() {
+    if (n_ > 0) panel(count() - 1).bottomRows(count() * kPanel - n_).setZero();
+  }
+
+ private:
+  Index n_ = 0;
+  Index width_ = 0;
+  Matrix data_;
+};
+
+// What an estimator returns. `full` estimators fill everything, the others only `value`.
+struct Solution {
+  double value = 0.0;
+  double bound = 0.0;   // |value - exact| <= bound
+  double debias = 0.0;  // sum_i A_ii |r_i|^2, the diagonal of the trace formula
+  double floor = 0.0;   // sum_i A_ii E|r_i|^2, the mean of the value under calibration
+  Vector influence;     // (n,), psi_i
+  Vector per_class;     // (m,), contributions that add up to the value
+  Index iterations = 0;
+  Index rank = 0;
+  Index debias_rank = 0;      // of the factor that debias and floor come from, if not exact
+  double debias_error = 0.0;  // about the most that they can be off then
+};
+
+}  // namespace ckce

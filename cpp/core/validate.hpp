@@ -1,0 +1,37 @@
+// The door: one pass over the numbers. It only counts and remembers the first offender of each
+// kind; what to say about it is decided in Python.
+#pragma once
+
+#include <cstdint>
+
+#include "parallel.hpp"
+#include "types.hpp"
+
+namespace ckce {
+
+struct Offence {
+  Index count = 0;  // of entries, or of rows for the sums
+  Index row = -1;   // the first
+  Index column = -1;
+  double value = 0.0;
+
+  void record(Index at_row, Index at_column, double offender, Index offences);
+  void merge(const Offence& later);
+};
+
+struct Report {
+  Offence not_finite;
+  Offence negative;
+  Offence above_one;
+  Offence bad_sum;    // |sum_j q_ij - 1| > tolerance
+  Offence bad_label;  // outside 0 .. m-1
+  std::int64_t smallest_label = 0;
+  std::int64_t largest_label = 0;
+
+  void merge(const Report& later);
+};
+
+// O(n m)
+Report validate(const Samples& samples, double sum_tolerance, Parallel& parallel);
+
+}  // namespace ckce

@@ -1,0 +1,109 @@
+"""What `ckce.estimate` returns."""
+
+from dataclasses import dataclass, field
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A CKCE with everything needed to read and to repeat it; ``float(e)`` is the value.
+
+    Attributes
+    ----------
+    value : float
+        CKCE, the paper's estimator. Biased upwards: see `floor`.
+    debiased : float
+        CKCE without the diagonal of its trace formula. Centred at 0 under calibration, so it may be
+        negative.
+    floor : float
+        Mean of `value` for a perfectly calibrated model with the same predictions.
+    se : float
+        Standard error of `debiased` (influence function; bandwidth, regularization and frequencies
+        held fixed).
+    bound : float or None
+        Bound on \\|value - exact value\\|; None where there is none (``fourier``).
+    method : str
+        ``exact``, ``fourier`` or ``cholesky``, also if ``auto`` was asked for.
+    bandwidth, bandwidth_source : float, str
+        Bandwidth and where it comes from.
+    regularization : float
+        lambda.
+    n_samples, n_classes : int
+        Shape of the data (rows of weight zero are not counted).
+    iterations : int or None
+        Products with K (``exact`` by iteration).
+    rank : int or None
+        Rank of the factor (``cholesky``).
+    debias_rank : int or None
+        Rank of the factor from which `debiased` and `floor` come when the exact diagonal would need
+        n solves (``exact`` by iteration).
+    per_class : ndarray of shape (n_classes,) or None
+        Contributions of the classes, which add up to `value`; None with a label kernel.
+    influence : ndarray of shape (n_samples,)
+        Influence of each sample on the value.
+    signature : str
+        Names everything that changes the number.
+    """
+
+    value: float
+    debiased: float
+    floor: float
+    se: float
+    bound: float | None
+    method: str
+    bandwidth: float | None
+    bandwidth_source: str
+    regularization: float
+    n_samples: int
+    n_classes: int
+    iterations: int | None
+    rank: int | None
+    debias_rank: int | None
+    per_class: NDArray[np.float64] | None = field(repr=False, compare=False)
+    influence: NDArray[np.float64] = field(repr=False, compare=False)
+    signature: str
+
+    def __float__(self) -> float:
+        return self.value
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Confidence interval around `debiased`.
+
+        It covers the regularised population value: that at the same bandwidth, lambda and
+        frequencies, not that at lambda = 0. Conservative near calibration.
+        """
+        if not 0.0 < level < 1.0:
+            raise ValueError(f"level must be between 0 and 1, got {level!r}")
+        half = NormalDist().inv_cdf(0.5 + level / 2) * self.se
+        return self.debiased - half, self.debiased + half
+
+    def __repr__(self) -> str:
+        low, high = self.interval()
+        if self.bound is None:
+            accuracy = "no error bound: random features"
+        else:
+            accuracy = f"exact kernel to within {self.bound:.1e}"
+        how = [self.method]
+        if self.iterations:
+            how.append(f"{self.iterations} products with K")
+        if self.rank:
+            how.append(f"rank {self.rank}")
+        note = f" (rank {self.debias_rank})" if self.debias_rank else ""
+        bandwidth = "" if self.bandwidth is None else f"bandwidth {self.bandwidth:.6g}, "
+        rows = [
+            ("CKCE", f"{self.value:.6g}", accuracy),
+            ("floor", f"{self.floor:.6g}", f"mean of a calibrated model{note}"),
+            ("debiased", f"{self.debiased:.6g}", f"95 % interval {low:.6g} to {high:.6g}"),
+        ]
+        width = max(len(number) for _, number, _ in rows)
+        lines = [f"{name:<10}{number:<{width}}  {text}" for name, number, text in rows]
+        lines.append(
+            f"{'data':<10}n = {self.n_samples}, m = {self.n_classes}, {bandwidth}"
+            f"lambda {self.regularization:.6g}"
+        )
+        lines.append(f"{'method':<10}{', '.join(how)}")
+        lines.append(f"{'signature':<10}{self.signature}")
+        return "\n".join(lines)

@@ -1,0 +1,23 @@
+"""Which estimator of CKCE to use."""
+
+from ckce import _core
+from ckce._kernels import KERNELS
+
+METHODS = ("auto", "exact", "fourier", "cholesky")
+
+#: n^2 (m + 16) up to which "auto" affords the exact kernel (about a second on two cores).
+EXACT_BUDGET = 2e10
+#: Rows up to which "auto" affords a Cholesky factor of AUTO_RANK columns (1 GB).
+CHOLESKY_ROWS = 2**18
+AUTO_RANK = 500
+
+
+def choose_method(n: int, m: int, kernel: str) -> str:
+    """The most accurate method that is affordable; a function of n, m and kernel only."""
+    if kernel == "linear" or n <= _core.FACTORISATION_LIMIT:
+        return "exact"
+    if m == 2 and KERNELS[kernel].smooth:
+        return "cholesky"  # reaches 1e-10 at a rank of 10 to 20
+    if n * n * (m + 16) <= EXACT_BUDGET:
+        return "exact"
+    return "cholesky" if n <= CHOLESKY_ROWS else "fourier"

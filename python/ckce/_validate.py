@@ -1,0 +1,370 @@
+"""The door: whatever a user passes becomes checked arrays here, or an error that says what to do.
+
+Python checks what shape and dtype tell; one C++ pass over the numbers checks the rest. Nothing
+behind the door checks again.
+"""
+
+import math
+import numbers
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckce import _core
+
+_SUM_TOLERANCE = 1e-5
+_HALF_SUM_TOLERANCE = 5e-3
+
+
+@dataclass(frozen=True)
+class Samples:
+    """A checked calibration set: 0-based labels and rows of the simplex."""
+
+    labels: NDArray[np.int64]
+    probs: NDArray[np.floating]
+    weights: NDArray[np.float64] | None
+
+    @property
+    def n(self) -> int:
+        return self.probs.shape[0]
+
+    @property
+    def m(self) -> int:
+        return self.probs.shape[1]
+
+    @property
+    def weight(self) -> float:
+        """N, the sum of the weights."""
+        return float(self.n) if self.weights is None else float(self.weights.sum())
+
+
+def check_samples(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    labels: Any,
+    sample_weight: Any,
+    normalize: bool,
+    from_logits: bool,
+    n_threads: int,
+) -> Samples:
+    """Check a calibration set; rows of weight zero are dropped."""
+    truth = _as_array("y_true", y_true)
+    probs = _as_array("y_prob", y_prob)
+    _check_swapped(truth, probs)
+    tolerance = _HALF_SUM_TOLERANCE if _is_half(y_prob, probs) else _SUM_TOLERANCE
+    probs = _as_probs(probs, from_logits=from_logits, normalize=normalize)
+    n, m = probs.shape
+    if truth.ndim != 1:
+        hint = "; pass y_true.argmax(axis=1) if it is one-hot" if truth.ndim == 2 else ""
+        raise ValueError(f"y_true must have shape (n_samples,), got {truth.shape}{hint}")
+    if truth.shape[0] != n:
+        raise ValueError(
+            f"y_true and y_prob must have the same number of rows, got {truth.shape[0]} and {n}"
+        )
+    indices = _as_indices(truth, m, labels)
+    report = _core.validate(probs, indices, tolerance, n_threads)
+    _raise_for(report, n, m, check_sums=True)
+    weights = _as_weights(sample_weight, n)
+    if weights is not None and not weights.all():
+        kept = weights > 0.0
+        probs, indices, weights = probs[kept], indices[kept], weights[kept]
+    return Samples(indices, probs, weights)
+
+
+def check_probs(
+    y_prob: Any, *, sample_weight: Any, normalize: bool, from_logits: bool, n_threads: int
+) -> Samples:
+    """Check predictions that come without labels."""
+    n = _as_array("y_prob", y_prob).shape[:1]
+    return check_samples(
+        np.zeros(n, np.int64),
+        y_prob,
+        labels=None,
+        sample_weight=sample_weight,
+        normalize=normalize,
+        from_logits=from_logits,
+        n_threads=n_threads,
+    )
+
+
+def check_choice(name: str, value: object, choices: Sequence[str]) -> str:
+    """One of a few words."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be one of {list(choices)}, got {value!r}")
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {list(choices)}, got {value!r}")
+    return value
+
+
+def check_positive(name: str, value: object) -> float:
+    """A finite number above zero."""
+    if isinstance(value, bool) or not isinstance(value, (numbers.Real, np.number)):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    number = float(value)
+    if not (math.isfinite(number) and number > 0.0):
+        raise ValueError(f"{name} must be positive and finite, got {value!r}")
+    return number
+
+
+def check_count(name: str, value: object) -> int:
+    """An integer of at least one."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be an integer, got {value!r}")
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1, got {value!r}")
+    return int(value)
+
+
+def check_seed(value: object) -> int:
+    """A seed of the project's own generator."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(
+            f"random_state must be an integer, got {value!r}; the streams of numpy generators are "
+            "not stable over versions, so they are not taken"
+        )
+    if not 0 <= int(value) < 2**64:
+        raise ValueError(f"random_state must be in [0, 2**64), got {value!r}")
+    return int(value)
+
+
+def check_bool(name: str, value: object) -> bool:
+    """True or False, not something truthy."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
+def check_matrix(name: str, value: Any, shape: tuple[int | None, int]) -> NDArray[np.float64]:
+    """A finite float64 matrix of the given shape, Fortran-ordered for the core."""
+    array = _as_array(name, value)
+    if array.dtype.kind not in "fiu":
+        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
+    expected = tuple("any" if size is None else size for size in shape)
+    if array.ndim != 2 or any(e not in (None, s) for e, s in zip(shape, array.shape, strict=True)):
+        raise ValueError(f"{name} must have shape {expected}, got {array.shape}")
+    if array.shape[0] == 0:
+        raise ValueError(f"{name} must not be empty, got shape {array.shape}")
+    matrix = np.asfortranarray(array, dtype=np.float64)
+    if not np.isfinite(matrix).all():
+        raise ValueError(f"{name} must be finite, got {int((~np.isfinite(matrix)).sum())} NaN or inf")
+    return matrix
+
+
+def _as_array(name: str, value: Any) -> NDArray[Any]:
+    if value is None:
+        raise TypeError(f"{name} must be an array, got None")
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{name} must not be a masked array; fill or drop the masked entries")
+    if hasattr(value, "tocsr") or hasattr(value, "to_scipy_sparse"):
+        raise TypeError(f"{name} must be dense, got a sparse {type(value).__name__}; use .toarray()")
+    if hasattr(value, "detach"):  # a torch tensor, maybe one that requires grad
+        if getattr(value.device, "type", "cpu") != "cpu":
+            raise TypeError(f"{name} must be on the CPU, got a tensor on {value.device}; use .cpu()")
+        value = value.detach()
+        if str(value.dtype) == "torch.bfloat16":
+            value = value.float()
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ValueError(f"{name} must be a rectangular array: {error}") from None
+    if array.dtype.name == "bfloat16":
+        array = array.astype(np.float32)
+    return array
+
+
+def _is_half(original: Any, array: NDArray[Any]) -> bool:
+    return array.dtype == np.float16 or "bfloat16" in str(getattr(original, "dtype", ""))
+
+
+def _check_swapped(truth: NDArray[Any], probs: NDArray[Any]) -> None:
+    if truth.ndim == 2 and probs.ndim == 1 and truth.dtype.kind == "f" and probs.dtype.kind != "f":
+        raise ValueError(
+            f"y_true and y_prob look swapped: got shapes {truth.shape} and {probs.shape}; labels "
+            "come first, as in scikit-learn"
+        )
+
+
+def _as_probs(array: NDArray[Any], *, from_logits: bool, normalize: bool) -> NDArray[np.floating]:
+    if array.dtype.kind not in "fiub":
+        raise TypeError(
+            f"y_prob must hold real numbers, got dtype {array.dtype}"
+            + ("; labels come first: (y_true, y_prob)" if array.dtype.kind in "USO" else "")
+        )
+    if array.ndim not in (1, 2):
+        raise ValueError(
+            "y_prob must have shape (n_samples, n_classes), or (n_samples,) for the positive class, "
+            f"got {array.shape}"
+        )
+    if array.shape[0] == 0:
+        raise ValueError(f"y_prob must have at least one row, got shape {array.shape}")
+    if array.ndim == 2 and array.shape[1] < 2:
+        raise ValueError(
+            f"y_prob must have at least 2 columns, got shape {array.shape}; pass the 1-D "
+            "probabilities of the positive class for a binary problem"
+        )
+    if from_logits and normalize:
+        raise ValueError("normalize and from_logits exclude each other, got True for both")
+    if array.dtype not in (np.float16, np.float32, np.float64) or not array.dtype.isnative:
+        array = array.astype(np.float64 if array.dtype.itemsize > 4 else np.float32)
+    if from_logits:
+        return _softmax(array.astype(np.float64))
+    if array.ndim == 1:
+        positive = array.astype(np.float64)
+        array = np.column_stack([1.0 - positive, positive])
+    return _normalized(array) if normalize else array
+
+
+def _softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    bad = ~(logits < math.inf)  # NaN or +inf; -inf is a probability of zero
+    if logits.ndim == 1:
+        logits = np.column_stack([np.zeros_like(logits), logits])
+    if bad.any():
+        row = int(np.argwhere(bad)[0, 0])
+        raise ValueError(
+            f"y_prob (logits) row {row} holds NaN or inf ({int(bad.sum())} entries in all do)"
+        )
+    top = logits.max(axis=1, keepdims=True)
+    if not np.isfinite(top).all():
+        row = int(np.argmin(np.isfinite(top[:, 0])))
+        raise ValueError(f"y_prob (logits) row {row} is -inf in every class")
+    powers = np.exp(logits - top)
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+def _normalized(array: NDArray[np.floating]) -> NDArray[np.float64]:
+    n, m = array.shape
+    report = _core.validate(array, np.zeros(n, np.int64), math.inf, 1)
+    _raise_for(report, n, m, check_sums=False)
+    widened = array.astype(np.float64)
+    sums = widened.sum(axis=1)
+    if not sums.all():
+        raise ValueError(
+            f"y_prob row {int(np.argmin(sums))} sums to 0 and cannot be normalized "
+            f"({int((sums == 0).sum())} of {n} rows do)"
+        )
+    return np.asarray(widened / sums[:, None])
+
+
+def _as_indices(truth: NDArray[Any], m: int, labels: Any) -> NDArray[np.int64]:
+    """Column of each label."""
+    kind = truth.dtype.kind
+    if labels is not None:
+        return _look_up(truth, _as_classes(labels, m))
+    if kind in "iu":
+        if kind == "u" and truth.size and truth.max() > np.iinfo(np.int64).max:
+            raise ValueError(f"y_true must be in 0..{m - 1}, got {truth.max()}")
+        return np.ascontiguousarray(truth, dtype=np.int64)
+    if kind == "b":
+        if m != 2:
+            raise ValueError(f"y_true is boolean, but y_prob has {m} columns; labels must be 0..{m - 1}")
+        return truth.astype(np.int64)
+    if kind in "US" or (kind == "O" and all(isinstance(label, str) for label in truth)):
+        classes = np.unique(truth.astype(str))
+        if len(classes) != m:
+            raise ValueError(
+                f"y_true has {len(classes)} distinct strings, but y_prob has {m} columns; pass "
+                "labels= with the class of each column"
+            )
+        return _look_up(truth.astype(str), classes)
+    if kind == "f":
+        raise TypeError(
+            f"y_true must hold integers or strings, got dtype {truth.dtype}; use "
+            "y_true.astype(int), and note that labels come first: (y_true, y_prob)"
+        )
+    raise TypeError(f"y_true must hold integers or strings, got dtype {truth.dtype}")
+
+
+def _as_classes(labels: Any, m: int) -> NDArray[Any]:
+    classes = _as_array("labels", labels)
+    if classes.ndim != 1 or classes.shape[0] != m:
+        raise ValueError(
+            f"labels must name the {m} columns of y_prob, got an array of shape {classes.shape}"
+        )
+    if len(set(classes.tolist())) != m:
+        raise ValueError(f"labels must be distinct, got {classes.tolist()}")
+    return classes
+
+
+def _look_up(truth: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
+    column_of = {label: column for column, label in enumerate(classes.tolist())}
+    columns = [column_of.get(label, -1) for label in truth.tolist()]
+    indices = np.array(columns, dtype=np.int64)
+    unknown = indices < 0
+    if unknown.any():
+        row = int(np.argmax(unknown))
+        raise ValueError(
+            f"y_true row {row} is {truth[row]!r}, which is not in labels "
+            f"({int(unknown.sum())} of {len(indices)} rows are not); labels are {classes.tolist()}"
+        )
+    return indices
+
+
+def _as_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
+    if sample_weight is None:
+        return None
+    array = _as_array("sample_weight", sample_weight)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"sample_weight must hold real numbers, got dtype {array.dtype}")
+    if array.shape != (n,):
+        raise ValueError(f"sample_weight must have shape ({n},), got {array.shape}")
+    weights = np.ascontiguousarray(array, dtype=np.float64)
+    bad = ~(np.isfinite(weights) & (weights >= 0.0))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(
+            f"sample_weight must be finite and not negative, row {row} is {weights[row]} "
+            f"({int(bad.sum())} of {n} rows are not)"
+        )
+    if not weights.any():
+        raise ValueError("sample_weight must not be zero everywhere")
+    mean = weights.mean()
+    if not 0.1 <= mean <= 10.0:
+        warnings.warn(
+            f"sample_weight has mean {mean:.3g}; weights count copies of a row, and CKCE depends on "
+            "their sum through lambda = N^(-1/4): rescale them to mean 1 if they are importances",
+            UserWarning,
+            stacklevel=4,
+        )
+    return weights
+
+
+def _raise_for(report: _core.Report, n: int, m: int, *, check_sums: bool) -> None:
+    logits_hint = "pass from_logits=True if these are logits"
+    found = report.not_finite
+    if found.count:
+        raise ValueError(
+            f"y_prob row {found.row} column {found.column} is {found.value} "
+            f"({found.count} entries are NaN or inf); drop or fix these rows"
+        )
+    found = report.negative
+    if found.count:
+        raise ValueError(
+            f"y_prob row {found.row} column {found.column} is {found.value:.6g}, expected "
+            f"probabilities ({found.count} entries are negative); {logits_hint}"
+        )
+    found = report.above_one
+    if found.count and check_sums:
+        raise ValueError(
+            f"y_prob row {found.row} column {found.column} is {found.value:.6g}, expected "
+            f"probabilities ({found.count} entries are above 1); {logits_hint}, divide by 100 if "
+            "they are percentages"
+        )
+    found = report.bad_sum
+    if found.count and check_sums:
+        raise ValueError(
+            f"y_prob row {found.row} sums to {found.value:.6f}, expected 1 ({found.count} of {n} "
+            f"rows do not); pass normalize=True to rescale, from_logits=True if these are logits"
+        )
+    found = report.bad_label
+    if found.count:
+        one_based = report.smallest_label >= 1 and report.largest_label == m
+        hint = f"; labels look 1-based: pass y_true - 1, or labels=range(1, {m + 1})"
+        raise ValueError(
+            f"y_true row {found.row} is {int(found.value)}, expected 0..{m - 1} ({found.count} of "
+            f"{n} rows are outside){hint if one_based else '; pass labels= to name the columns'}"
+        )

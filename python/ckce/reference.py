@@ -1,0 +1,495 @@
+"""The paper in plain NumPy, term by term: the oracle of tests and benchmarks.
+
+Slow on purpose. Feature matrices are built, inverses are formed, the two conditional mean operators
+are estimated apart and then subtracted; no identity that the compiled code relies on is used here.
+Inputs are trusted: `y_true` (n,) holds labels 0..m-1, `y_prob` (n, m) is float64.
+
+Weights are frequency weights: an integer weight is that many copies of the row. With N = sum w the
+ridge is c = lambda N, and each row of a feature matrix is scaled by sqrt(w).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.floating[Any]]
+Labels = npt.NDArray[np.integer[Any]]
+Kernel = str | Callable[[Array, Array], Array]
+
+
+def _distances(p: Array, q: Array, order: int) -> Array:
+    # Explicit differences: |p|^2 + |q|^2 - 2 p'q cancels for close rows.
+    return np.array([np.linalg.norm(row - q, ord=order, axis=1) for row in p])
+
+
+def linear(p: Array, q: Array, bandwidth: float) -> Array:
+    """p'q; the bandwidth is ignored."""
+    gram: Array = p @ q.T
+    return gram
+
+
+def gaussian(p: Array, q: Array, bandwidth: float) -> Array:
+    """exp(-|p - q|^2 / (2 bandwidth^2))."""
+    gram: Array = np.exp(-(_distances(p, q, 2) ** 2) / (2 * bandwidth**2))
+    return gram
+
+
+def linear_gaussian(p: Array, q: Array, bandwidth: float) -> Array:
+    """p'q + exp(-|p - q|^2 / (2 bandwidth^2)), the kernel of the paper."""
+    return linear(p, q, bandwidth) + gaussian(p, q, bandwidth)
+
+
+def laplace(p: Array, q: Array, bandwidth: float) -> Array:
+    """exp(-|p - q|_1 / bandwidth)."""
+    gram: Array = np.exp(-_distances(p, q, 1) / bandwidth)
+    return gram
+
+
+KERNELS: dict[str, Callable[[Array, Array, float], Array]] = {
+    "linear": linear,
+    "gaussian": gaussian,
+    "linear_gaussian": linear_gaussian,
+    "laplace": laplace,
+}
+
+
+def gram(kernel: Kernel, p: Array, q: Array, bandwidth: float) -> Array:
+    """Gram matrix [k(p_i, q_j)].
+
+    Parameters
+    ----------
+    kernel : str or callable
+        A name in `KERNELS`, or ``kernel(p, q)`` that returns the (n, n') matrix itself.
+    p, q : ndarray of shape (n, m) and (n', m)
+    bandwidth : float
+        Ignored by ``"linear"`` and by a callable.
+
+    Returns
+    -------
+    ndarray of shape (n, n')
+
+    Examples
+    --------
+    >>> gram("linear_gaussian", np.eye(2), np.eye(2), bandwidth=1.0).round(3).tolist()
+    [[2.0, 0.368], [0.368, 2.0]]
+    """
+    if callable(kernel):
+        return kernel(p, q)
+    return KERNELS[kernel](p, q, bandwidth)
+
+
+def median_bandwidth(
+    y_prob: Array, kernel: str = "linear_gaussian", sample_weight: npt.NDArray[Any] | None = None
+) -> float:
+    """Median of the pair distances |q_i - q_j|, i < j (L1 for ``"laplace"``, else L2, unsquared).
+
+    A zero median is replaced by the median of the positive distances, else by 1.
+
+    Parameters
+    ----------
+    y_prob : ndarray of shape (n, m)
+    kernel : str
+    sample_weight : ndarray of shape (n,), optional
+        Integers: the rows are copied.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> median_bandwidth(np.array([[1.0, 0.0], [0.0, 1.0]]), kernel="laplace")
+    2.0
+    >>> median_bandwidth(np.full((5, 2), 0.5))
+    1.0
+    """
+    if sample_weight is not None:
+        y_prob = np.repeat(y_prob, sample_weight.astype(np.int64), axis=0)
+    distances = _distances(y_prob, y_prob, 1 if kernel == "laplace" else 2)
+    pairs = distances[np.triu_indices(len(y_prob), k=1)]
+    if pairs.size and np.median(pairs) > 0:
+        return float(np.median(pairs))
+    positive = pairs[pairs > 0]
+    return float(np.median(positive)) if positive.size else 1.0
+
+
+def _weights(sample_weight: npt.NDArray[Any] | None, n: int) -> Array:
+    return np.ones(n) if sample_weight is None else sample_weight.astype(np.float64)
+
+
+def _ridge(regularization: float | None, total: float) -> float:
+    lam = total**-0.25 if regularization is None else regularization
+    return float(lam * total)
+
+
+def _label_gram(label_kernel: Array | None, m: int) -> Array:
+    return np.eye(m) if label_kernel is None else label_kernel
+
+
+def _dual(
+    y_prob: Array,
+    kernel: Kernel,
+    bandwidth: float,
+    regularization: float | None,
+    w: Array,
+) -> tuple[Array, Array, float]:
+    """K = sqrt(w) K_QQ sqrt(w)', W = (K + cI)^-1 and c."""
+    k = gram(kernel, y_prob, y_prob, bandwidth) * np.sqrt(np.outer(w, w))
+    c = _ridge(regularization, w.sum())
+    return k, np.linalg.inv(k + c * np.eye(len(k))), c
+
+
+def ckce(
+    y_true: Labels,
+    y_prob: Array,
+    *,
+    kernel: Kernel = "linear_gaussian",
+    bandwidth: float,
+    regularization: float | None = None,
+    label_kernel: Array | None = None,
+    sample_weight: npt.NDArray[Any] | None = None,
+) -> float:
+    """Empirical CKCE, Tr(W [M_Z* M_Z + L_YY - M_Z* Psi_Y - Psi_Y* M_Z] W K_QQ).
+
+    W = (K_QQ + lambda n I)^-1. 0 when the two estimated operators agree; never negative.
+
+    Parameters
+    ----------
+    y_true : ndarray of shape (n,)
+    y_prob : ndarray of shape (n, m)
+    kernel : str or callable
+        See `gram`.
+    bandwidth : float
+    regularization : float, optional
+        lambda; None is n^-1/4.
+    label_kernel : ndarray of shape (m, m), optional
+        [l(i, j)]; None is the Kronecker kernel.
+    sample_weight : ndarray of shape (n,), optional
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    One sample: k |r|^2 / (k + 1)^2 with k = 1.5, |r|^2 = 0.5.
+
+    >>> round(ckce(np.array([0]), np.array([[0.5, 0.5]]), bandwidth=1.0), 12)
+    0.12
+    """
+    n, m = y_prob.shape
+    w = _weights(sample_weight, n)
+    k, inverse, _ = _dual(y_prob, kernel, bandwidth, regularization, w)
+    ell = _label_gram(label_kernel, m)
+    psi_y = np.eye(m)[y_true]
+    m_z = y_prob
+    l_yy = ell[np.ix_(y_true, y_true)]
+    bracket = m_z @ ell @ m_z.T + l_yy - m_z @ ell @ psi_y.T - psi_y @ ell @ m_z.T
+    bracket = bracket * np.sqrt(np.outer(w, w))
+    return float(np.trace(inverse @ bracket @ inverse @ k))
+
+
+def debias_term(
+    y_true: Labels,
+    y_prob: Array,
+    *,
+    kernel: Kernel = "linear_gaussian",
+    bandwidth: float,
+    regularization: float | None = None,
+    label_kernel: Array | None = None,
+    sample_weight: npt.NDArray[Any] | None = None,
+) -> float:
+    """Diagonal part of CKCE, sum_i A_ii r_i' L r_i with A = W K W and r_i = e_{y_i} - q_i.
+
+    CKCE minus this term is the debiased value. Parameters as in `ckce`.
+
+    Returns
+    -------
+    float
+    """
+    n, m = y_prob.shape
+    k, inverse, _ = _dual(y_prob, kernel, bandwidth, regularization, _weights(sample_weight, n))
+    a = inverse @ k @ inverse
+    ell = _label_gram(label_kernel, m)
+    r = np.eye(m)[y_true] - y_prob
+    # r is not scaled: A_ii already carries w_i, and the w_i copies of a row drop w_i diagonal
+    # entries A_ii / w_i each.
+    return float(sum(a[i, i] * r[i] @ ell @ r[i] for i in range(n)))
+
+
+def floor(
+    y_true: Labels,
+    y_prob: Array,
+    *,
+    kernel: Kernel = "linear_gaussian",
+    bandwidth: float,
+    regularization: float | None = None,
+    label_kernel: Array | None = None,
+    sample_weight: npt.NDArray[Any] | None = None,
+) -> float:
+    """Mean of CKCE over labels drawn from the predictions.
+
+    sum_i A_ii (sum_j q_ij L_jj - q_i' L q_i); the bracket is 1 - |q_i|^2 for the Kronecker kernel.
+    Parameters as in `ckce`; `y_true` is not used.
+
+    Returns
+    -------
+    float
+    """
+    n, m = y_prob.shape
+    k, inverse, _ = _dual(y_prob, kernel, bandwidth, regularization, _weights(sample_weight, n))
+    a = inverse @ k @ inverse
+    ell = _label_gram(label_kernel, m)
+    return float(sum(a[i, i] * (q @ np.diag(ell) - q @ ell @ q) for i, q in enumerate(y_prob)))
+
+
+def standard_error(
+    y_true: Labels,
+    y_prob: Array,
+    *,
+    kernel: Kernel = "linear_gaussian",
+    bandwidth: float,
+    regularization: float | None = None,
+    label_kernel: Array | None = None,
+    sample_weight: npt.NDArray[Any] | None = None,
+) -> float:
+    """Standard error of the debiased CKCE from its influence function, bandwidth and lambda fixed.
+
+    V = W R, U = K W V, t_i = u_i' L v_i, psi_i = 2 n c (t_i - mean t), sd(psi) / sqrt(n); n >= 2.
+    Parameters as in `ckce`.
+
+    Returns
+    -------
+    float
+    """
+    n, m = y_prob.shape
+    w = _weights(sample_weight, n)
+    k, inverse, c = _dual(y_prob, kernel, bandwidth, regularization, w)
+    v = inverse @ (np.sqrt(w)[:, None] * (np.eye(m)[y_true] - y_prob))
+    u = k @ inverse @ v
+    # w_i copies of row i share t_i: each has t_i / w_i, a row of weight 0 has no copy.
+    kept = w > 0
+    w = w[kept]
+    t = np.sum(u @ _label_gram(label_kernel, m) * v, axis=1)[kept] / w
+    total = w.sum()
+    psi = 2 * total * c * (t - w @ t / total)
+    return float(np.sqrt(w @ psi**2 / (total - 1) / total))
+
+
+def fourier_features(y_prob: Array, frequencies: Array, linear_part: bool = True) -> Array:
+    """Feature map [q | cos(w_j'q) / sqrt(D) | sin(w_j'q) / sqrt(D)].
+
+    Parameters
+    ----------
+    y_prob : ndarray of shape (n, m)
+    frequencies : ndarray of shape (D, m)
+        Already divided by the bandwidth.
+    linear_part : bool
+        Whether q itself leads the features.
+
+    Returns
+    -------
+    ndarray of shape (n, m + 2D), or (n, 2D) without the linear part
+
+    Examples
+    --------
+    >>> fourier_features(np.array([[0.25, 0.75]]), np.zeros((1, 2))).tolist()
+    [[0.25, 0.75, 1.0, 0.0]]
+    """
+    angles = y_prob @ frequencies.T
+    scale = 1 / np.sqrt(len(frequencies))
+    waves = np.hstack([scale * np.cos(angles), scale * np.sin(angles)])
+    return np.hstack([y_prob, waves]) if linear_part else waves
+
+
+def _primal(
+    y_true: Labels,
+    y_prob: Array,
+    phi: Array,
+    regularization: float | None,
+    w: Array,
+    label_kernel: Array | None,
+) -> float:
+    m, d = y_prob.shape[1], phi.shape[1]
+    psi_y = np.eye(m)[y_true]
+    m_z = y_prob
+    weighted = w[:, None] * phi
+    inverse = np.linalg.inv(phi.T @ weighted + _ridge(regularization, w.sum()) * np.eye(d))
+    c_y = psi_y.T @ weighted @ inverse
+    c_z = m_z.T @ weighted @ inverse
+    difference = c_z - c_y
+    return float(np.trace(difference.T @ _label_gram(label_kernel, m) @ difference))
+
+
+def ckce_fourier(
+    y_true: Labels,
+    y_prob: Array,
+    *,
+    frequencies: Array,
+    linear_part: bool = True,
+    regularization: float | None = None,
+    sample_weight: npt.NDArray[Any] | None = None,
+    label_kernel: Array | None = None,
+) -> float:
+    """CKCE with Fourier features, |C_{Z|Q} - C_{Y|Q}|_F^2.
+
+    C_{Y|Q} = Psi_Y Phi* (Phi Phi* + lambda n I)^-1, C_{Z|Q} = M_Z Phi* (Phi Phi* + lambda n I)^-1.
+
+    Parameters
+    ----------
+    y_true : ndarray of shape (n,)
+    y_prob : ndarray of shape (n, m)
+    frequencies : ndarray of shape (D, m)
+        Already divided by the bandwidth.
+    linear_part : bool
+    regularization : float, optional
+        lambda; None is n^-1/4.
+    sample_weight : ndarray of shape (n,), optional
+    label_kernel : ndarray of shape (m, m), optional
+
+    Returns
+    -------
+    float
+    """
+    phi = fourier_features(y_prob, frequencies, linear_part)
+    w = _weights(sample_weight, len(y_prob))
+    return _primal(y_true, y_prob, phi, regularization, w, label_kernel)
+
+
+def pivoted_cholesky(
+    gram: Array, rank: int | None = None, tol: float = 1e-10
+) -> tuple[Array, npt.NDArray[np.int64]]:
+    """Greedy incomplete Cholesky factor, K ~ G G'.
+
+    The next pivot is the first index with the largest diagonal of E = K - G G'. Stops at `rank`,
+    when tr E <= tol tr K, or when that diagonal falls below 1e-12 of the largest of K.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (n, n)
+    rank : int, optional
+    tol : float
+
+    Returns
+    -------
+    factor : ndarray of shape (n, r)
+    pivots : ndarray of shape (r,)
+
+    Examples
+    --------
+    >>> factor, pivots = pivoted_cholesky(np.array([[1.0, 2.0], [2.0, 4.0]]))
+    >>> factor.tolist(), pivots.tolist()
+    ([[1.0], [2.0]], [1])
+    """
+    n = len(gram)
+    residual = gram.copy()
+    columns: list[Array] = []
+    pivots: list[int] = []
+    while len(pivots) < (n if rank is None else min(rank, n)):
+        pivot = int(np.argmax(np.diag(residual)))
+        largest = residual[pivot, pivot]
+        if np.trace(residual) <= tol * np.trace(gram) or largest < 1e-12 * np.diag(gram).max():
+            break
+        column = residual[:, pivot] / np.sqrt(largest)
+        residual -= np.outer(column, column)
+        columns.append(column)
+        pivots.append(pivot)
+    factor = np.stack(columns, axis=1) if columns else np.empty((n, 0))
+    return factor, np.array(pivots, dtype=np.int64)
+
+
+def ckce_cholesky(
+    y_true: Labels,
+    y_prob: Array,
+    *,
+    kernel: Kernel = "linear_gaussian",
+    bandwidth: float,
+    rank: int | None = None,
+    tol: float = 1e-10,
+    regularization: float | None = None,
+    sample_weight: npt.NDArray[Any] | None = None,
+    label_kernel: Array | None = None,
+) -> float:
+    """CKCE with the pivoted Cholesky factor of K_QQ as features, |C_{Z|Q} - C_{Y|Q}|_F^2.
+
+    Pivots are chosen on the unweighted Gram matrix of the rows of positive weight.
+
+    Parameters
+    ----------
+    y_true : ndarray of shape (n,)
+    y_prob : ndarray of shape (n, m)
+    kernel : str or callable
+        See `gram`.
+    bandwidth : float
+    rank, tol
+        See `pivoted_cholesky`.
+    regularization : float, optional
+        lambda; None is n^-1/4.
+    sample_weight : ndarray of shape (n,), optional
+    label_kernel : ndarray of shape (m, m), optional
+
+    Returns
+    -------
+    float
+    """
+    w = _weights(sample_weight, len(y_prob))
+    kept = w > 0
+    y_true, y_prob, w = y_true[kept], y_prob[kept], w[kept]
+    factor, _ = pivoted_cholesky(gram(kernel, y_prob, y_prob, bandwidth), rank, tol)
+    return _primal(y_true, y_prob, factor, regularization, w, label_kernel)
+
+
+def jkce(
+    y_true: Labels,
+    y_prob: Array,
+    *,
+    kernel: Kernel = "linear_gaussian",
+    bandwidth: float,
+    estimator: str = "unbiased",
+    label_kernel: Array | None = None,
+    sample_weight: npt.NDArray[Any] | None = None,
+) -> float:
+    """JKCE, the squared MMD between (Y, Q) and (Z, Q).
+
+    h_ij = k(q_i, q_j) [l(y_i, y_j) - E l(Z_i, y_j) - E l(y_i, Z_j) + E l(Z_i, Z_j)]; ``"biased"``
+    is the mean over all i, j, ``"unbiased"`` the mean over i != j and may be negative.
+
+    Parameters
+    ----------
+    y_true : ndarray of shape (n,)
+    y_prob : ndarray of shape (n, m)
+    kernel : str or callable
+        See `gram`.
+    bandwidth : float
+    estimator : {"unbiased", "biased"}
+    label_kernel : ndarray of shape (m, m), optional
+    sample_weight : ndarray of shape (n,), optional
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> q = np.full((2, 2), 0.5)
+    >>> jkce(np.array([0, 1]), q, bandwidth=1.0)
+    -0.75
+    """
+    n, m = y_prob.shape
+    w = _weights(sample_weight, n)
+    ell = _label_gram(label_kernel, m)
+    l_yy = ell[np.ix_(y_true, y_true)]
+    l_zy = (y_prob @ ell)[:, y_true]
+    l_yz = (ell @ y_prob.T)[y_true]
+    l_zz = y_prob @ ell @ y_prob.T
+    h = gram(kernel, y_prob, y_prob, bandwidth) * (l_yy - l_zy - l_yz + l_zz)
+    total = w.sum()
+    everything = w @ h @ w
+    if estimator == "biased":
+        return float(everything / total**2)
+    # The w_i copies of a row pair with one another, but no copy with itself.
+    return float((everything - w @ np.diag(h)) / (total * (total - 1)))
