@@ -14,6 +14,7 @@ void bind_ece(py::module_& module) {
       .def_readonly("debias", &Gaps::debias);
   py::class_<ScalarBins>(module, "ScalarBins")
       .def_readonly("gaps", &ScalarBins::gaps)
+      .def_readonly("report", &ScalarBins::report)
       .def_property_readonly("edges", [](const ScalarBins& b) { return to_numpy(b.edges); })
       .def_property_readonly("weight", [](const ScalarBins& b) { return to_numpy(b.weight); })
       .def_property_readonly("prob", [](const ScalarBins& b) { return to_numpy(b.prob); })
@@ -34,14 +35,16 @@ void bind_ece(py::module_& module) {
       .def_property_readonly("residual", [](const Scores& s) { return to_numpy(s.residual); })
       .def_property_readonly("labels", [](const Scores& s) { return to_numpy(s.labels); });
 
-  module.def("ece_scalar", [](const py::array& probs, const Labels& labels, const Weights& weights,
-                              bool class_wise, bool quantile, Index n_bins, int n_threads) {
-    const Samples samples = view_samples(probs, labels, weights);
-    return run(n_threads, py::none(), [&](Parallel& parallel) {
-      return ece_scalar(samples, class_wise ? Variant::kClassWise : Variant::kTopLabel,
-                        quantile ? Strategy::kQuantile : Strategy::kUniform, n_bins, parallel);
-    });
-  });
+  module.def("ece_scalar",
+             [](const py::array& probs, const Labels& labels, const Weights& weights,
+                bool class_wise, bool quantile, Index n_bins, double sum_tolerance, int n_threads) {
+               const Samples samples = view_samples(probs, labels, weights);
+               return run(n_threads, py::none(), [&](Parallel& parallel) {
+                 return ece_scalar(samples, class_wise ? Variant::kClassWise : Variant::kTopLabel,
+                                   quantile ? Strategy::kQuantile : Strategy::kUniform, n_bins,
+                                   sum_tolerance, parallel);
+               });
+             });
   module.def("ece_simplex", [](const py::array& probs, const Labels& labels, const Weights& weights,
                                Index n_bins, int n_threads) {
     const Samples samples = view_samples(probs, labels, weights);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "random.hpp"
@@ -14,18 +15,21 @@ namespace {
 // The bin [b/B, (b+1)/B) of p, with the edges rounded to the nearest double.
 class UniformBin {
  public:
-  explicit UniformBin(Index n_bins) : size_(static_cast<double>(n_bins)), last_(n_bins - 1) {}
+  explicit UniformBin(Index n_bins)
+      : size_(static_cast<double>(n_bins)), last_(n_bins - 1), edges_(n_bins + 1) {
+    for (Index b = 0; b < n_bins; ++b) edges_[b] = static_cast<double>(b) / size_;
+    edges_[n_bins] = std::numeric_limits<double>::infinity();
+  }
   Index operator()(double p) const {
-    Index b = std::min(static_cast<Index>(p * size_), last_);
+    const Index b = std::min(static_cast<Index>(p * size_), last_);
     // The product may round across an edge.
-    if (p < static_cast<double>(b) / size_) return b - 1;
-    if (b < last_ && p >= static_cast<double>(b + 1) / size_) return b + 1;
-    return b;
+    return b + (p >= edges_[b + 1]) - (p < edges_[b]);
   }
 
  private:
   double size_;
   Index last_;
+  Vector edges_;
 };
 
 // The last bin whose lower edge is not above p.
@@ -66,31 +70,32 @@ void cut_at_quantiles(const Samples& samples, const std::vector<double>& p, doub
   while (bin + 1 < n_bins) edges[++bin] = std::max(1.0, value(p.size() - 1)) + 1.0;
 }
 
-// One block of rows: their predictions, or the confidences in the predicted classes.
-class ScalarBlock {
+// A panel of rows: their predictions, or the confidences in the predicted classes.
+class ScalarPanel {
  public:
-  ScalarBlock(const Samples& samples, Variant variant)
-      : samples_(samples),
-        variant_(variant),
-        q_(kBlock, samples.m()),
-        top_(kBlock, 1),
-        predicted_(kBlock) {}
+  ScalarPanel(const Samples& samples, Variant variant)
+      : samples_(samples), variant_(variant), q_(Matrix::Zero(kPanel, samples.m())) {}
 
-  void load(Index block) {
-    begin = block * kBlock;
-    rows = std::min(kBlock, samples_.n() - begin);
-    MatrixRef q = q_.topRows(rows);
-    samples_.probs.load(begin, rows, q);
-    if (variant_ == Variant::kTopLabel) top_label(q, top_.data(), predicted_.data());
+  void load(Index first, Index count) {
+    begin = first;
+    rows = count;
+    samples_.probs.load(begin, rows, q_.topRows(rows));
+    if (variant_ == Variant::kTopLabel) top_.find(q_.data(), q_.cols());
   }
   const double* column(Index group) const {
-    return variant_ == Variant::kTopLabel ? top_.data() : q_.col(group).data();
+    return variant_ == Variant::kTopLabel ? top_.confidence : q_.col(group).data();
   }
-  bool hit(Index i, Index group) const {
-    const std::int64_t label = samples_.labels[begin + i];
-    return label ==
-           (variant_ == Variant::kTopLabel ? predicted_[static_cast<std::size_t>(i)] : group);
+  // 1 where the label is what the group's probability is of, else 0
+  void find_hits(Index group, double* hits) const {
+    const std::int64_t* labels = samples_.labels + begin;
+    if (variant_ == Variant::kTopLabel) {
+      for (Index i = 0; i < rows; ++i)
+        hits[i] = static_cast<double>(top_.predicted[i] == static_cast<double>(labels[i]));
+    } else {
+      for (Index i = 0; i < rows; ++i) hits[i] = static_cast<double>(labels[i] == group);
+    }
   }
+  const Matrix& q() const { return q_; }
 
   Index begin = 0;
   Index rows = 0;
@@ -99,8 +104,7 @@ class ScalarBlock {
   const Samples& samples_;
   Variant variant_;
   Matrix q_;
-  Matrix top_;
-  std::vector<std::int64_t> predicted_;
+  TopLabels top_;
 };
 
 // The lower edges of all groups. The upper edge of the last bin stays 1.
@@ -113,17 +117,17 @@ Matrix make_edges(const Samples& samples, Variant variant, Strategy strategy, In
   const double total = total_weight(samples);
   parallel.each(groups, [&] {
     return [&, p = std::vector<double>(static_cast<std::size_t>(samples.n())),
-            block = ScalarBlock(samples, variant)](Index group) mutable {
-      for (Index b = 0; b * kBlock < samples.n(); ++b) {
+            panel = ScalarPanel(samples, variant)](Index group) mutable {
+      for (Index begin = 0; begin < samples.n(); begin += kPanel) {
+        const Index rows = std::min(kPanel, samples.n() - begin);
         if (variant == Variant::kTopLabel) {
-          block.load(b);
-          std::copy_n(block.column(0), block.rows, p.begin() + block.begin);
+          panel.load(begin, rows);
+          std::copy_n(panel.column(0), rows, p.begin() + begin);
         } else {  // one column: the others need not be read
           Probs column = samples.probs;
           column.data += group * column.col_stride;
           column.m = 1;
-          const Index rows = std::min(kBlock, samples.n() - b * kBlock);
-          column.load(b * kBlock, rows, Eigen::Map<Matrix>(p.data() + b * kBlock, rows, 1));
+          column.load(begin, rows, Eigen::Map<Matrix>(p.data() + begin, rows, 1));
         }
         parallel.tick();
       }
@@ -132,6 +136,39 @@ Matrix make_edges(const Samples& samples, Variant variant, Strategy strategy, In
   });
   return edges;
 }
+
+// Sums over the rows of one task, (B, groups).
+struct Table {
+  struct Bin {
+    double weight = 0.0, prob = 0.0, hits = 0.0, count = 0.0;
+  };
+
+  Table() = default;
+  Table(Index n_bins_, Index groups)
+      : n_bins(n_bins_), bins(static_cast<std::size_t>(n_bins_ * groups)) {}
+
+  template <class FindBin>
+  void add(const Samples& samples, const ScalarPanel& panel, Index group, FindBin find) {
+    const double* p = panel.column(group);
+    Bin* column = bins.data() + group * n_bins;
+    Index at[kPanel];
+    double hits[kPanel];
+    for (Index i = 0; i < panel.rows; ++i) at[i] = find(p[i]);
+    panel.find_hits(group, hits);
+    for (Index i = 0; i < panel.rows; ++i) {
+      const double w = samples.weight(panel.begin + i);
+      Bin& bin = column[at[i]];
+      bin.weight += w;
+      bin.prob += w * p[i];
+      bin.hits += w * hits[i];
+      bin.count += 1.0;
+    }
+  }
+
+  Index n_bins = 0;
+  std::vector<Bin> bins;
+  Report report;
+};
 
 // Adds a bin of weight `weight`, |sum w (y - q)| in three norms, |sum w y|^2 or its like.
 void add_gap(Gaps& gaps, double total, double weight, double l1, double l2_squared, double max,
@@ -148,49 +185,57 @@ void add_gap(Gaps& gaps, double total, double weight, double l1, double l2_squar
 }  // namespace
 
 ScalarBins ece_scalar(const Samples& samples, Variant variant, Strategy strategy, Index n_bins,
-                      Parallel& parallel) {
+                      double sum_tolerance, Parallel& parallel) {
   const Index groups = variant == Variant::kTopLabel ? 1 : samples.m();
   ScalarBins bins;
   parallel.span(0.0, strategy == Strategy::kQuantile ? 0.7 : 0.0);
   bins.edges = make_edges(samples, variant, strategy, n_bins, groups, parallel);
   parallel.span(strategy == Strategy::kQuantile ? 0.7 : 0.0, 1.0);
-  bins.weight = bins.prob = bins.hits = bins.count = Matrix::Zero(n_bins, groups);
 
-  constexpr Index kBlocks = 8;  // of a task: adding its table is cheap then
+  // At most kTasks tables, each over its own rows, added in order: a table costs memory.
+  constexpr Index kTasks = 64;
+  const Index panels = Panels::count(samples.n());
+  const Index panels_per_task =
+      std::max<Index>(8 * kBlock / kPanel, (panels + kTasks - 1) / kTasks);
+  std::vector<Table> tables(
+      static_cast<std::size_t>((panels + panels_per_task - 1) / panels_per_task));
   const UniformBin uniform(n_bins);
-  const Index n_blocks = (samples.n() + kBlock - 1) / kBlock;
-  parallel.each((n_blocks + kBlocks - 1) / kBlocks, [&] {
-    return [&, block = ScalarBlock(samples, variant), weight = Matrix(n_bins, groups),
-            prob = Matrix(n_bins, groups), hits = Matrix(n_bins, groups),
-            count = Matrix(n_bins, groups)](Index task) mutable {
-      weight.setZero();
-      prob.setZero();
-      hits.setZero();
-      count.setZero();
-      for (Index k = task * kBlocks; k < std::min((task + 1) * kBlocks, n_blocks); ++k) {
-        block.load(k);
+  parallel.each(static_cast<Index>(tables.size()), [&] {
+    return [&, panel = ScalarPanel(samples, variant),
+            inspector = Inspector(samples.m(), sum_tolerance)](Index task) mutable {
+      Table table(n_bins, groups);
+      Report& report = table.report;
+      report.smallest_label = report.largest_label =
+          samples.labels[task * panels_per_task * kPanel];
+      const Index last = std::min((task + 1) * panels_per_task, panels);
+      for (Index k = task * panels_per_task; k < last; ++k) {
+        panel.load(k * kPanel, std::min(kPanel, samples.n() - k * kPanel));
+        inspector.look(panel.q(), samples.labels + panel.begin, panel.begin, panel.rows, report);
+        if (!report.clean()) continue;  // the bins of such numbers might not exist
         for (Index g = 0; g < groups; ++g) {
-          const double* p = block.column(g);
-          for (Index i = 0; i < block.rows; ++i) {
-            const Index b = strategy == Strategy::kUniform ? uniform(p[i])
-                                                           : quantile_bin(bins.edges.col(g), p[i]);
-            const double w = samples.weight(block.begin + i);
-            count(b, g) += 1.0;
-            weight(b, g) += w;
-            prob(b, g) += w * p[i];
-            hits(b, g) += block.hit(i, g) ? w : 0.0;
-          }
+          if (strategy == Strategy::kUniform)
+            table.add(samples, panel, g, uniform);
+          else
+            table.add(samples, panel, g,
+                      [&](double p) { return quantile_bin(bins.edges.col(g), p); });
         }
         parallel.tick();
       }
-      parallel.in_turn(task, [&] {
-        bins.weight += weight;
-        bins.prob += prob;
-        bins.hits += hits;
-        bins.count += count;
-      });
+      tables[static_cast<std::size_t>(task)] = std::move(table);
     };
   });
+  bins.weight = bins.prob = bins.hits = bins.count = Matrix::Zero(n_bins, groups);
+  bins.report = tables.front().report;
+  for (const Table& table : tables) {
+    if (&table != &tables.front()) bins.report.merge(table.report);
+    for (std::size_t k = 0; k < table.bins.size(); ++k) {
+      const auto at = static_cast<Index>(k);  // both are column-major
+      bins.weight.data()[at] += table.bins[k].weight;
+      bins.prob.data()[at] += table.bins[k].prob;
+      bins.hits.data()[at] += table.bins[k].hits;
+      bins.count.data()[at] += table.bins[k].count;
+    }
+  }
 
   bins.edges = bins.edges.cwiseMin(1.0);  // bins that nothing can fall into lie above 1
   const double total = total_weight(samples);

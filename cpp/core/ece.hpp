@@ -10,6 +10,7 @@
 
 #include "parallel.hpp"
 #include "types.hpp"
+#include "validate.hpp"
 
 namespace ckce {
 
@@ -33,13 +34,16 @@ struct ScalarBins {
   Matrix weight, prob, hits;  // (B, groups): sum w, sum w p, sum w [it happened]
   Matrix count;               // (B, groups): rows
   std::vector<Gaps> gaps;     // (groups,)
+  Report report;              // what the pass found wrong; nothing else means anything then
 };
 
 // One group for kTopLabel, m for kClassWise. Quantile bins: a probability p falls into bin
 // floor(B F / N), F the weight of the rows with smaller ones, so that ties stay together.
+// Uniform bins need only one look at each row, so this pass is the door as well: rows that are no
+// probabilities within `sum_tolerance` end up in the report. Quantile bins need checked samples.
 // O(n m), quantile O(n m log n) with O(n) memory per thread
 ScalarBins ece_scalar(const Samples& samples, Variant variant, Strategy strategy, Index n_bins,
-                      Parallel& parallel);
+                      double sum_tolerance, Parallel& parallel);
 
 // Bins of all m coordinates; only those that hold a sample exist.
 struct SimplexBins {

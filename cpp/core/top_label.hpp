@@ -5,19 +5,24 @@
 
 namespace ckce {
 
-// confidence[i] = max_j q_ij, predicted[i] = the first j that attains it
-inline void top_label(const Eigen::Ref<const Matrix>& q, double* confidence,
-                      std::int64_t* predicted) {
-  std::copy_n(q.col(0).data(), q.rows(), confidence);
-  std::fill_n(predicted, q.rows(), 0);
-  for (Index j = 1; j < q.cols(); ++j) {
-    const double* column = q.col(j).data();
-    for (Index i = 0; i < q.rows(); ++i) {  // no branches: the compiler vectorises it
-      const bool larger = column[i] > confidence[i];
-      predicted[i] = larger ? j : predicted[i];
-      confidence[i] = larger ? column[i] : confidence[i];
+// Confidences and predicted classes of a panel of rows. All kPanel rows are computed, whatever the
+// rows past the end of the data hold: a fixed count of them is what the compiler vectorises well.
+struct TopLabels {
+  alignas(64) double confidence[kPanel];  // max_j q_ij
+  alignas(64) double predicted[kPanel];   // the first j that attains it
+
+  void find(const double* q, Index m) {
+    std::copy_n(q, kPanel, confidence);
+    std::fill_n(predicted, kPanel, 0.0);
+    for (Index j = 1; j < m; ++j) {
+      const double* column = q + j * kPanel;
+      const auto label = static_cast<double>(j);
+      for (Index i = 0; i < kPanel; ++i) {
+        predicted[i] = column[i] > confidence[i] ? label : predicted[i];
+        confidence[i] = column[i] > confidence[i] ? column[i] : confidence[i];
+      }
     }
   }
-}
+};
 
 }  // namespace ckce

@@ -47,28 +47,53 @@ void Report::merge(const Report& later) {
   largest_label = std::max(largest_label, later.largest_label);
 }
 
+void Inspector::look(const Matrix& q, const std::int64_t* labels, Index begin, Index rows,
+                     Report& report) const {
+  alignas(64) double sums[kPanel] = {};  // not finite in the end if an entry is not
+  alignas(64) double smallest[kPanel] = {};
+  for (Index j = 0; j < m_; ++j) {
+    const double* column = q.data() + j * kPanel;
+    for (Index i = 0; i < kPanel; ++i) {  // a fixed count, for the compiler
+      sums[i] += column[i];
+      smallest[i] = column[i] < smallest[i] ? column[i] : smallest[i];
+    }
+  }
+  int outside = 0;
+  for (Index i = 0; i < rows; ++i)  // no branches: the compiler vectorises it
+    outside |= static_cast<int>(!(std::abs(sums[i] - 1.0) <= sum_tolerance_)) |
+               static_cast<int>(!(smallest[i] >= 0.0));
+  std::int64_t low = labels[0];
+  std::int64_t high = labels[0];
+  for (Index i = 0; i < rows; ++i) {
+    low = std::min(low, labels[i]);
+    high = std::max(high, labels[i]);
+  }
+  report.smallest_label = std::min(report.smallest_label, low);
+  report.largest_label = std::max(report.largest_label, high);
+  if (!outside && low >= 0 && high < m_) return;
+  for (Index i = 0; i < rows; ++i) {
+    if (!(std::abs(sums[i] - 1.0) <= sum_tolerance_) || !(smallest[i] >= 0.0))
+      inspect(q, i, begin, sums[i], sum_tolerance_, report);
+    if (labels[i] < 0 || labels[i] >= m_)
+      report.bad_label.record(begin + i, -1, static_cast<double>(labels[i]), 1);
+  }
+}
+
 Report validate(const Samples& samples, double sum_tolerance, Parallel& parallel) {
   const Index m = samples.m();
   Report report;
   if (samples.n() > 0) report.smallest_label = report.largest_label = samples.labels[0];
-  parallel.each((samples.n() + kBlock - 1) / kBlock, [&] {
-    return [&, q_block = Matrix(kBlock, m)](Index task) mutable {
-      const Index begin = task * kBlock;
-      const Index rows = std::min(kBlock, samples.n() - begin);
-      auto q = q_block.topRows(rows);
-      samples.probs.load(begin, rows, q);
+  constexpr Index kTask = 8 * kBlock;  // rows, read a panel at a time so that they stay in cache
+  parallel.each((samples.n() + kTask - 1) / kTask, [&] {
+    return [&, panel = Matrix(Matrix::Zero(kPanel, m)),
+            inspector = Inspector(m, sum_tolerance)](Index task) mutable {
       Report found;
-      found.smallest_label = found.largest_label = samples.labels[begin];
-      const Vector sums = q.rowwise().sum();  // not finite if an entry is not
-      const Vector smallest = q.rowwise().minCoeff();
-      for (Index i = 0; i < rows; ++i) {
-        if (!(std::abs(sums[i] - 1.0) <= sum_tolerance) || !(smallest[i] >= 0.0))
-          inspect(q, i, begin, sums[i], sum_tolerance, found);
-        const std::int64_t label = samples.labels[begin + i];
-        found.smallest_label = std::min(found.smallest_label, label);
-        found.largest_label = std::max(found.largest_label, label);
-        if (label < 0 || label >= m)
-          found.bad_label.record(begin + i, -1, static_cast<double>(label), 1);
+      found.smallest_label = found.largest_label = samples.labels[task * kTask];
+      const Index last = std::min((task + 1) * kTask, samples.n());
+      for (Index begin = task * kTask; begin < last; begin += kPanel) {
+        const Index rows = std::min(kPanel, last - begin);
+        samples.probs.load(begin, rows, panel.topRows(rows));
+        inspector.look(panel, samples.labels + begin, begin, rows, found);
       }
       parallel.in_turn(task, [&] { report.merge(found); });
     };

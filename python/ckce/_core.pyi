@@ -194,6 +194,7 @@ class Gaps:
 
 class ScalarBins:
     gaps: list[Gaps]
+    report: Report
     edges: Doubles
     weight: Doubles
     prob: Doubles
@@ -221,6 +222,7 @@ def ece_scalar(
     class_wise: bool,
     quantile: bool,
     n_bins: int,
+    sum_tolerance: float,
     n_threads: int,
     /,
 ) -> ScalarBins: ...

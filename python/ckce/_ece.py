@@ -9,7 +9,14 @@ from numpy.typing import NDArray
 
 from ckce import _core
 from ckce._config import resolve_threads
-from ckce._validate import Samples, check_bool, check_choice, check_count, check_samples
+from ckce._validate import (
+    Samples,
+    check_bool,
+    check_choice,
+    check_count,
+    check_samples,
+    raise_for,
+)
 
 VARIANTS = ("simplex", "top_label", "class_wise")
 STRATEGIES = ("uniform", "quantile")
@@ -128,6 +135,25 @@ def _finish(gaps: _core.Gaps, norm: str, debias: bool) -> float:
     return gaps.max
 
 
+def scalar_bins(
+    samples: Samples, class_wise: bool, strategy: str, n_bins: int, n_threads: int
+) -> _core.ScalarBins:
+    """Bins of the confidence, or of each class's probability; checks what is unchecked."""
+    tolerance = math.inf if samples.unchecked is None else samples.unchecked
+    table = _core.ece_scalar(
+        samples.probs,
+        samples.labels,
+        samples.weights,
+        class_wise,
+        strategy == "quantile",
+        n_bins,
+        tolerance,
+        n_threads,
+    )
+    raise_for(table.report, samples.n, samples.m, check_sums=True)
+    return table
+
+
 def estimate_ece(
     samples: Samples,
     *,
@@ -147,7 +173,7 @@ def estimate_ece(
         value = _finish(bins.gaps, norm, debias)
     else:
         class_wise = variant == "class_wise"
-        table = _core.ece_scalar(*data, class_wise, strategy == "quantile", n_bins, n_threads)
+        table = scalar_bins(samples, class_wise, strategy, n_bins, n_threads)
         groups = np.array([_finish(gaps, norm, debias) for gaps in table.gaps])
         value = float(groups.mean())
         with np.errstate(invalid="ignore"):  # 0 / 0 in empty bins
@@ -249,6 +275,7 @@ def ece_estimate(
         normalize=check_bool("normalize", normalize),
         from_logits=check_bool("from_logits", from_logits),
         n_threads=threads,
+        scan=variant == "simplex" or strategy == "quantile",
     )
     return estimate_ece(
         samples,

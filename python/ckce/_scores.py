@@ -5,7 +5,7 @@ from typing import Any
 
 from ckce import _core
 from ckce._config import resolve_threads
-from ckce._ece import check_binning, check_bins
+from ckce._ece import check_binning, check_bins, scalar_bins
 from ckce._reduction import top_label
 from ckce._validate import Samples, check_bool, check_samples
 
@@ -250,8 +250,7 @@ def brier_decomposition(
     if variant == "simplex":
         gaps = [_core.ece_simplex(*data, bins, threads).gaps]
     else:
-        class_wise, quantile = variant == "class_wise", strategy == "quantile"
-        gaps = _core.ece_scalar(*data, class_wise, quantile, bins, threads).gaps
+        gaps = scalar_bins(samples, variant == "class_wise", strategy, bins, threads).gaps
     scores = scores_of(top_label(samples) if variant == "top_label" else samples, threads)
     half = 0.5 if variant == "top_label" else 1.0  # one of two classes with the same error
     score = half * scores.brier / scores.weight
