@@ -307,6 +307,7 @@ class BinMap {
 // A key is the sum of random numbers that belong to (class, bin); bin 0, the commonest, has none.
 void add_keys(const Eigen::Ref<const Matrix>& q, Index n_bins, std::vector<Key>& keys) {
   const UniformBin uniform(n_bins);
+  if (n_bins == 1) return;  // where 1.0 is in bin 0, too
   const double first_edge = 1.0 / static_cast<double>(n_bins);
   for (Index j = 0; j < q.cols(); ++j) {
     const double* column = q.col(j).data();
