@@ -41,15 +41,16 @@ def plot(diagram: ReliabilityDiagram, ax: Axes | None, *, histogram: bool, count
         raise ImportError("plot needs matplotlib: pip install matplotlib") from None
     with mpl.rc_context(_STYLE):
         if ax is None:
-            size = (3.5, 4.4) if histogram else (3.5, 3.5)
+            size = (3.5, 4.4) if histogram else (3.5, 3.4)
             ax = plt.figure(figsize=size, layout="constrained").add_subplot()
-        for spine in ("top", "right"):
-            ax.spines[spine].set_visible(False)
-        below = None
-        if histogram:
-            from mpl_toolkits.axes_grid1 import make_axes_locatable
-
-            below = make_axes_locatable(ax).append_axes("bottom", size="26%", pad=0.12, sharex=ax)
+        # The histogram hangs below the curves as an inset, so that any axes can take both and every
+        # layout engine makes room for it.
+        below = ax.inset_axes((0.0, -0.33, 1.0, 0.27), sharex=ax) if histogram else None
+        for each in (ax, below):
+            if each is not None:
+                each.spines[["top", "right"]].set_visible(False)
+                each.yaxis.set_label_coords(-0.14, 0.5)
+                each.tick_params(labelsize=8)  # axes of the caller come with other sizes
         ax.plot([0, 1], [0, 1], color="0.55", linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
         many = len(diagram.curves) > 1
         for number, curve in enumerate(diagram.curves):
@@ -58,11 +59,13 @@ def plot(diagram: ReliabilityDiagram, ax: Axes | None, *, histogram: bool, count
             _draw_curve(ax, curve, colour, marker, counts)
             if below is not None:
                 _draw_histogram(below, curve, colour, filled=not many)
-        ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
+        ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal", anchor="N")
         top = diagram.target == "top label"
-        ax.set_ylabel("Accuracy" if top else "Frequency")
+        ax.set_ylabel("Accuracy" if top else "Frequency", fontsize=9)
         lowest = ax if below is None else below
-        lowest.set_xlabel("Confidence" if top else f"Predicted probability of {diagram.target}")
+        lowest.set_xlabel(
+            "Confidence" if top else f"Predicted probability of {diagram.target}", fontsize=9
+        )
         ticks = np.linspace(0, 1, 6)
         ax.set_xticks(ticks)
         ax.set_yticks(ticks)
@@ -72,7 +75,7 @@ def plot(diagram: ReliabilityDiagram, ax: Axes | None, *, histogram: bool, count
             below.set_ylim(bottom=0)
             below.locator_params(axis="y", nbins=3)
         if many or diagram.curves[0].name != "model":
-            ax.legend(loc="upper left", handlelength=1.6, borderaxespad=0.2)
+            ax.legend(loc="best", handlelength=1.6, borderaxespad=0.2)
     return ax
 
 
@@ -82,7 +85,7 @@ def _draw_curve(ax: Axes, curve: ReliabilityCurve, colour: str, marker: str, cou
     )
     # Areas in proportion to the counts, within what the eye can read.
     share = curve.counts / curve.counts.max()
-    sizes: Any = np.clip(30 * share, 4, None) if counts else 16
+    sizes: Any = np.clip(30 * share, 9, None) if counts else 16
     ax.plot(curve.confidence, curve.frequency, color=colour, zorder=3)
     ax.scatter(
         curve.confidence,
@@ -96,16 +99,21 @@ def _draw_curve(ax: Axes, curve: ReliabilityCurve, colour: str, marker: str, cou
     )
     ax.plot([], [], color=colour, marker=marker, label=curve.name)
     if counts:
+        from matplotlib.patheffects import withStroke
+
+        halo = [withStroke(linewidth=1.5, foreground="white")]
         for x, y, count in zip(curve.confidence, curve.frequency, curve.counts, strict=True):
             if count < _FEW:
                 ax.annotate(
                     str(count),
                     (x, y),
-                    xytext=(4, -7),
+                    xytext=(0, 4 if y < 0.5 else -9),
                     textcoords="offset points",
-                    fontsize=6,
+                    ha="center",
+                    fontsize=6.5,
                     color=colour,
-                    annotation_clip=True,
+                    path_effects=halo,
+                    zorder=5,
                 )
 
 
