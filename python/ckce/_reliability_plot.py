@@ -41,7 +41,7 @@ def plot(diagram: ReliabilityDiagram, ax: Axes | None, *, histogram: bool, count
         raise ImportError("plot needs matplotlib: pip install matplotlib") from None
     with mpl.rc_context(_STYLE):
         if ax is None:
-            size = (3.5, 4.4) if histogram else (3.5, 3.4)
+            size = (3.5, 4.1) if histogram else (3.5, 3.3)
             ax = plt.figure(figsize=size, layout="constrained").add_subplot()
         # The histogram hangs below the curves as an inset, so that any axes can take both and every
         # layout engine makes room for it.
