@@ -51,6 +51,8 @@ def test_text_is_aligned():
     ]
     points = {line.index(".") for line in lines[1:-1]}
     assert len(points) == 1, "decimal points stand under one another"
+    small = ckce.evaluate([0, 1, 1], [[0.0, 1.0], [0.4, 0.6], [0.5, 0.5]], regularization=100.0)
+    assert len({line.index(".") for line in repr(small).splitlines()[3:-1]}) == 1
     assert lines[-1].endswith(e.ckce.signature)
 
 

@@ -12,15 +12,16 @@ struct TopLabels {
   alignas(64) double predicted[kPanel];   // the first j that attains it
 
   void find(const double* q, Index m) {
-    std::copy_n(q, kPanel, confidence);
-    std::fill_n(predicted, kPanel, 0.0);
-    for (Index j = 1; j < m; ++j) {
-      const double* column = q + j * kPanel;
-      const auto label = static_cast<double>(j);
-      for (Index i = 0; i < kPanel; ++i) {
-        predicted[i] = column[i] > confidence[i] ? label : predicted[i];
-        confidence[i] = column[i] > confidence[i] ? column[i] : confidence[i];
+    for (Index i = 0; i < kPanel; i += Lanes::SizeAtCompileTime) {
+      Lanes largest = Eigen::Map<const Lanes>(q + i);
+      Lanes first = Lanes::Zero();
+      for (Index j = 1; j < m; ++j) {
+        const Lanes column = Eigen::Map<const Lanes>(q + j * kPanel + i);
+        first = (column > largest).select(static_cast<double>(j), first);
+        largest = largest.max(column);
       }
+      Eigen::Map<Lanes>(confidence + i) = largest;
+      Eigen::Map<Lanes>(predicted + i) = first;
     }
   }
 };

@@ -16,6 +16,8 @@ using MatrixRef = Eigen::Ref<Matrix>;
 constexpr Index kPanel = 128;   // rows of a panel: a (kPanel, kPanel) tile of K stays in L2
 constexpr Index kBlock = 1024;  // rows whose features exist at one time; fixed, so bits are too
 
+using Lanes = Eigen::Array<double, 8, 1>;  // rows that loops over columns keep in registers
+
 enum class Dtype { kFloat16, kFloat32, kFloat64 };
 
 // A view on the (n, m) predictions in the caller's memory, any layout. Read through `load` only:

@@ -49,14 +49,18 @@ void Report::merge(const Report& later) {
 
 void Inspector::look(const Matrix& q, const std::int64_t* labels, Index begin, Index rows,
                      Report& report) const {
-  alignas(64) double sums[kPanel] = {};  // not finite in the end if an entry is not
-  alignas(64) double smallest[kPanel] = {};
-  for (Index j = 0; j < m_; ++j) {
-    const double* column = q.data() + j * kPanel;
-    for (Index i = 0; i < kPanel; ++i) {  // a fixed count, for the compiler
-      sums[i] += column[i];
-      smallest[i] = column[i] < smallest[i] ? column[i] : smallest[i];
+  double sums[kPanel];  // not finite if an entry is not
+  double smallest[kPanel];
+  for (Index i = 0; i < kPanel; i += Lanes::SizeAtCompileTime) {
+    Lanes sum = Lanes::Zero();
+    Lanes low = Lanes::Zero();
+    for (Index j = 0; j < m_; ++j) {
+      const Lanes column = Eigen::Map<const Lanes>(q.data() + j * kPanel + i);
+      sum += column;
+      low = low.min(column);
     }
+    Eigen::Map<Lanes>(sums + i) = sum;
+    Eigen::Map<Lanes>(smallest + i) = low;
   }
   int outside = 0;
   for (Index i = 0; i < rows; ++i)  // no branches: the compiler vectorises it

@@ -89,9 +89,12 @@ class Evaluation:
 
     def __repr__(self) -> str:
         rows = self._rows()
-        wide = max(len(number) for _, number, _ in rows)
+        numbers = _under_one_another([number for _, number, _ in rows])
         lines = [self._heading()]
-        lines += [f"{name:<11}{number:>{wide}}  {note}".rstrip() for name, number, note in rows]
+        lines += [
+            f"{name:<11}{number}  {note}".rstrip()
+            for (name, _, note), number in zip(rows, numbers, strict=True)
+        ]
         lines.append(f"{'signature':<11}{self.ckce.signature}")
         return "\n".join(lines)
 
@@ -171,6 +174,14 @@ _ZERO = "a label had probability 0"
 
 def _digits(number: float) -> str:
     return f"{number:.3g}" if abs(number) < 1e-3 and number != 0.0 else f"{number:.4f}"
+
+
+def _under_one_another(numbers: list[str]) -> list[str]:
+    """Padded so that the decimal points make a column."""
+    halves = [number.partition(".") for number in numbers]
+    left = max(len(before) for before, _, _ in halves)
+    right = max(len(after) for _, _, after in halves)
+    return [f"{before:>{left}}{dot or ' '}{after:<{right}}" for before, dot, after in halves]
 
 
 def _bins_remark(e: EceEstimate) -> str:
