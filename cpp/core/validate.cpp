@@ -69,8 +69,8 @@ void Inspector::look(const Matrix& q, const std::int64_t* labels, Index begin, I
   std::int64_t low = labels[0];
   std::int64_t high = labels[0];
   for (Index i = 0; i < rows; ++i) {
-    low = std::min(low, labels[i]);
-    high = std::max(high, labels[i]);
+    low = labels[i] < low ? labels[i] : low;
+    high = labels[i] > high ? labels[i] : high;
   }
   report.smallest_label = std::min(report.smallest_label, low);
   report.largest_label = std::max(report.largest_label, high);
