@@ -70,8 +70,10 @@ void pair_distances(const Panels& q, double* out, Parallel& parallel) {
       const Index first = i * kPanel;
       const Index rows = std::min(kPanel, q.n() - first);
       for (Index j = 0; j <= i; ++j) {
-        distance_tile<Distance>(q.panel(j).data(), q.panel(i).data(), q.width(), tile,
-                                [](const Lanes& d) { return d; });
+        tile_of<Distance>(q.panel(j).data(), q.panel(i).data(), q.width(), tile,
+                          [](Index, Index, const Lanes& sums, double* to) {
+                            std::copy_n(sums.data(), kLanes, to);
+                          });
         for (Index a = 0; a < rows; ++a) {
           const Index row = first + a;
           double* row_out = out + row * (row - 1) / 2 + j * kPanel;

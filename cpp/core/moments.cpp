@@ -16,7 +16,8 @@ constexpr Index kManyClasses = 32;
 // One block of rows in float64: Q, then R in its place, and Phi.
 class Block {
  public:
-  Block(const Features& features, Index m) : q_(kBlock, m), phi_(kBlock, features.d()) {}
+  Block(const Features& features, Index m)
+      : q_(kBlock + kPadding, m), phi_(kBlock + kPadding, features.d()) {}
 
   static Index count(const Samples& samples) { return (samples.n() + kBlock - 1) / kBlock; }
 
@@ -58,9 +59,9 @@ Solution solve_dual(const Features& features, const Samples& samples, const Labe
 Moments::Moments(const Features& features, Index m)
     : scattered(features.starts_with_q() && m >= kManyClasses),
       phi_phi(Matrix::Zero(features.d(), features.d())),
-      phi_labels(Matrix::Zero(features.d(), m)) {}
+      labels_phi(Matrix::Zero(m, features.d())) {}
 
-void Moments::add(const Features& features, const Samples& samples, const LabelKernel& label,
+void Moments::add(const Features& features, const Samples& samples, const LabelKernel* label,
                   Parallel& parallel) {
   const Index d = features.d();
   const Index m = samples.m();
@@ -79,10 +80,11 @@ void Moments::add(const Features& features, const Samples& samples, const LabelK
       for (Index b = task * blocks_per_task; b < last; ++b) {
         block.load(features, samples, b);
         MatrixRef phi = block.phi();
-        MatrixRef r = block.q();
-        residuals_in_place(block.labels, r);
         sum_weight += block.weights.sum();
-        sum_diagonal += block.weights.dot(phi.rowwise().squaredNorm().cwiseProduct(label.norms(r)));
+        if (label || !scattered) residuals_in_place(block.labels, block.q());
+        if (label)
+          sum_diagonal +=
+              block.weights.dot(phi.rowwise().squaredNorm().cwiseProduct(label->norms(block.q())));
         if (samples.weights) phi.array().colwise() *= block.weights.array().sqrt();
         add_gram(sum, phi);
         if (samples.weights) phi.array().colwise() *= block.weights.array().sqrt();
@@ -90,21 +92,21 @@ void Moments::add(const Features& features, const Samples& samples, const LabelK
           for (Index f = 0; f < d; ++f)
             for (Index i = 0; i < block.rows; ++i) sum_labels(block.labels[i], f) += phi(i, f);
         } else {
-          add_product_tn(sum_labels, 1.0, r, phi);
+          add_product_tn(sum_labels, 1.0, block.q(), phi);
         }
       }
       parallel.in_turn(task, [&] {
         weight += sum_weight;
         diagonal += sum_diagonal;
         phi_phi.triangularView<Eigen::Lower>() += sum;
-        phi_labels += sum_labels.transpose();
+        labels_phi += sum_labels;
       });
     };
   });
 }
 
 Matrix Moments::phi_r() const {
-  Matrix s = phi_labels;
+  Matrix s = labels_phi.transpose();
   if (!scattered) return s;
   const Index m = s.cols();
   s -= phi_phi.leftCols(m).triangularView<Eigen::Lower>().toDenseMatrix();
@@ -122,7 +124,7 @@ Solution solve_features(const Features& features, const Samples& samples, const 
 
   parallel.span(0.0, full ? 0.4 : 1.0);
   Moments moments(features, samples.m());
-  moments.add(features, samples, label, parallel);
+  moments.add(features, samples, nullptr, parallel);
   Matrix x =
       label.apply(moments.phi_r());  // X = M^-1 Phi'R F with M = Phi'Phi + ridge I  (d, width)
   const RidgeSolver solver(std::move(moments.phi_phi), ridge, parallel);

@@ -12,9 +12,10 @@ namespace ckce {
 struct Moments {
   Moments(const Features& features, Index m);
 
-  // Adds the samples. O(n d^2), half of a full product. Blocks of rows are summed on their own and
-  // added in order, so the bits depend on neither threads nor layout.
-  void add(const Features& features, const Samples& samples, const LabelKernel& label,
+  // Adds the samples; `diagonal` only if the label kernel is given. O(n d^2), half of a full
+  // product. Blocks of rows are summed on their own and added in order, so the bits depend on
+  // neither threads nor layout.
+  void add(const Features& features, const Samples& samples, const LabelKernel* label,
            Parallel& parallel);
 
   // Phi'diag(w)R (d, m)
@@ -24,7 +25,7 @@ struct Moments {
   double weight = 0.0;    // N = sum_i w_i
   double diagonal = 0.0;  // sum_i w_i |phi_i|^2 |r_i F|^2
   Matrix phi_phi;         // Phi'diag(w)Phi (d, d), lower triangle
-  Matrix phi_labels;      // Phi'diag(w)Y if scattered, else Phi'diag(w)R (d, m)
+  Matrix labels_phi;      // Y'diag(w)Phi if scattered, else R'diag(w)Phi (m, d)
 };
 
 // CKCE = |(Phi'Phi + ridge I)^-1 Phi'R F|_F^2; by the equal dual where n < d. `full` takes a second

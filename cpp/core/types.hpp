@@ -13,8 +13,9 @@ using Matrix = Eigen::MatrixXd;
 using Vector = Eigen::VectorXd;
 using MatrixRef = Eigen::Ref<Matrix>;
 
-constexpr Index kPanel = 128;   // rows of a panel: a (kPanel, kPanel) tile of K stays in L2
-constexpr Index kBlock = 1024;  // rows whose features exist at one time; fixed, so bits are too
+constexpr Index kPanel = 128;    // rows of a panel: a (kPanel, kPanel) tile of K stays in L2
+constexpr Index kBlock = 1024;   // rows whose features exist at one time; fixed, so bits are too
+constexpr Index kPadding = 136;  // rows between the columns of a block, else they share cache sets
 
 enum class Dtype { kFloat16, kFloat32, kFloat64 };
 

@@ -6,20 +6,43 @@
 namespace ckce {
 namespace {
 
-// Looks for the offending entries of a row that cannot be in the simplex.
-void inspect(const Eigen::Ref<const Matrix>& q, Index i, Index begin, double sum, double tolerance,
-             Report& report) {
-  for (Index j = 0; j < q.cols(); ++j) {
-    const double value = q(i, j);
-    if (!std::isfinite(value))
-      report.not_finite.record(begin + i, j, value, 1);
-    else if (value < 0.0)
-      report.negative.record(begin + i, j, value, 1);
-    else if (value > 1.0 + tolerance)
-      report.above_one.record(begin + i, j, value, 1);
+// Sums and smallest entries of rows whose entries lie side by side, as they come.
+template <class T>
+void summarise_rows(const Probs& probs, Index begin, Vector& sums, Vector& smallest) {
+  using Row = Eigen::Map<const Eigen::Array<T, Eigen::Dynamic, 1>, Eigen::Unaligned>;
+  for (Index i = 0; i < sums.size(); ++i) {
+    const auto* at = probs.data + (begin + i) * probs.row_stride;
+    const Row row(reinterpret_cast<const T*>(at), probs.m);
+    sums[i] = row.template cast<double>().sum();
+    smallest[i] = static_cast<double>(row.minCoeff());
   }
-  if (std::isfinite(sum) && std::abs(sum - 1.0) > tolerance)
-    report.bad_sum.record(begin + i, -1, sum, 1);
+}
+
+void summarise(const Probs& probs, Index begin, Index rows, Vector& sums, Vector& smallest) {
+  sums.resize(rows);
+  smallest.resize(rows);
+  if (probs.dtype == Dtype::kFloat64 && probs.col_stride == sizeof(double))
+    return summarise_rows<double>(probs, begin, sums, smallest);
+  if (probs.dtype == Dtype::kFloat32 && probs.col_stride == sizeof(float))
+    return summarise_rows<float>(probs, begin, sums, smallest);
+  Matrix q(rows, probs.m);
+  probs.load(begin, rows, q);
+  sums = q.rowwise().sum();
+  smallest = q.rowwise().minCoeff();
+}
+
+// Looks for the offending entries of a row that cannot be in the simplex.
+void inspect(const Matrix& q, Index row, double sum, double tolerance, Report& report) {
+  for (Index j = 0; j < q.cols(); ++j) {
+    const double value = q(0, j);
+    if (!std::isfinite(value))
+      report.not_finite.record(row, j, value, 1);
+    else if (value < 0.0)
+      report.negative.record(row, j, value, 1);
+    else if (value > 1.0 + tolerance)
+      report.above_one.record(row, j, value, 1);
+  }
+  if (std::isfinite(sum) && std::abs(sum - 1.0) > tolerance) report.bad_sum.record(row, -1, sum, 1);
 }
 
 }  // namespace
@@ -52,18 +75,18 @@ Report validate(const Samples& samples, double sum_tolerance, Parallel& parallel
   Report report;
   if (samples.n() > 0) report.smallest_label = report.largest_label = samples.labels[0];
   parallel.each((samples.n() + kBlock - 1) / kBlock, [&] {
-    return [&, q_block = Matrix(kBlock, m)](Index task) mutable {
+    return [&, sums = Vector(), smallest = Vector(), row = Matrix(1, m)](Index task) mutable {
       const Index begin = task * kBlock;
       const Index rows = std::min(kBlock, samples.n() - begin);
-      auto q = q_block.topRows(rows);
-      samples.probs.load(begin, rows, q);
+      summarise(samples.probs, begin, rows, sums, smallest);
       Report found;
       found.smallest_label = found.largest_label = samples.labels[begin];
-      const Vector sums = q.rowwise().sum();  // not finite if an entry is not
-      const Vector smallest = q.rowwise().minCoeff();
       for (Index i = 0; i < rows; ++i) {
-        if (!(std::abs(sums[i] - 1.0) <= sum_tolerance) || !(smallest[i] >= 0.0))
-          inspect(q, i, begin, sums[i], sum_tolerance, found);
+        // A sum is not finite if an entry is not.
+        if (!(std::abs(sums[i] - 1.0) <= sum_tolerance) || !(smallest[i] >= 0.0)) {
+          samples.probs.load(begin + i, 1, row);
+          inspect(row, begin + i, sums[i], sum_tolerance, found);
+        }
         const std::int64_t label = samples.labels[begin + i];
         found.smallest_label = std::min(found.smallest_label, label);
         found.largest_label = std::max(found.largest_label, label);

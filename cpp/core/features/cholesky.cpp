@@ -108,12 +108,11 @@ void Cholesky::add(const std::vector<Index>& candidates, Parallel& parallel) {
           last.columns.panel(i).middleCols(last.used, width) = block;
           e_ii = (e_ii - block.topRows(n_rows).rowwise().squaredNorm()).cwiseMax(0.0);
         }
-        for (Index k = 0; k < n_rows; ++k) {
-          summary.trace += e_ii[k];
-          if (e_ii[k] > summary.largest) {
-            summary.largest = e_ii[k];
-            summary.row = i * kPanel + k;
-          }
+        summary.trace += e_ii.sum();
+        if (const double largest = e_ii.maxCoeff(); largest > summary.largest) {
+          summary.largest = largest;
+          summary.row = i * kPanel;
+          while (residual_[summary.row] != largest) ++summary.row;  // the first of equals
         }
       }
     };

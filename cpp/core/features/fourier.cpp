@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "../elementary.hpp"
+
 namespace ckce {
 
 void Fourier::fill(Index, const In& q, MatrixRef phi) const {
@@ -13,9 +15,20 @@ void Fourier::fill(Index, const In& q, MatrixRef phi) const {
   auto sines = phi.middleCols(first + count, count);
   sines.setZero();
   add_product_nt(sines, 1.0, q, frequencies_);
-  for (Index j = 0; j < count; ++j) {  // a column is contiguous, so every element is vectorised
-    cosines.col(j).array() = sines.col(j).array().cos() * scale;
-    sines.col(j).array() = sines.col(j).array().sin() * scale;
+  if (sines.cwiseAbs().maxCoeff() <= kLargestAngle) {
+    for (Index j = 0; j < count; ++j) {
+      double* s = sines.col(j).data();
+      double* c = cosines.col(j).data();
+      for (Index i = 0; i < q.rows(); ++i) {
+        double sine, cosine;
+        sin_cos(s[i], sine, cosine);
+        s[i] = sine * scale;
+        c[i] = cosine * scale;
+      }
+    }
+  } else {
+    cosines = sines.unaryExpr([scale](double x) { return std::cos(x) * scale; });
+    sines = sines.unaryExpr([scale](double x) { return std::sin(x) * scale; });
   }
 }
 
