@@ -29,21 +29,27 @@ def solve(y, q, *, iterate, kernel="linear_gaussian", bandwidth=0.7, tol=1e-10, 
 def test_iteration_equals_factorisation(m):
     y, q = sample(3000, m, concentration=1 / m)
     bandwidth = ckce.median_bandwidth(q)
-    direct = solve(y, q, iterate=False, bandwidth=bandwidth, full=True)
-    solved = solve(y, q, iterate=True, bandwidth=bandwidth, full=True)
+    direct, solved = (solve(y, q, iterate=i, bandwidth=bandwidth) for i in (False, True))
     assert solved.iterations > 0 and direct.iterations == 0
     assert solved.value == pytest.approx(direct.value, rel=1e-9, abs=0)
-    assert abs(solved.value - direct.value) <= solved.bound
-    assert solved.bound <= 1.1e-10 * solved.value
+    assert abs(solved.value - direct.value) <= solved.bound + 1e-13 * direct.value
+    assert solved.bound <= 1e-10 * solved.value
     assert solved.per_class == pytest.approx(direct.per_class, rel=1e-7)
-    # debias and floor come from a factor of low rank; what that may miss is reported.
+
+
+@pytest.mark.parametrize("m", [2, 10, 100])
+def test_debias_and_floor_of_the_iteration(m):
+    # They come from a factor of low rank; what that may miss is reported.
+    y, q = sample(1000, m, concentration=1 / m)
+    more = {"bandwidth": ckce.median_bandwidth(q), "full": True}
+    direct, solved = (solve(y, q, iterate=i, **more) for i in (False, True))
     for name in ("debias", "floor"):
         assert getattr(solved, name) == pytest.approx(getattr(direct, name), rel=1e-3, abs=0)
     assert abs(solved.debias - direct.debias) <= solved.debias_error + 1e-9 * direct.debias
     assert solved.debias_error <= 1e-3 * direct.debias
-    assert solved.debias_rank > 0
+    assert 0 < solved.debias_rank <= 1000
     deviation = np.abs(solved.influence - direct.influence).max()
-    assert deviation <= 1e-6 * np.abs(direct.influence).max()
+    assert deviation <= 1e-5 * np.abs(direct.influence).max()
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -62,7 +68,7 @@ def test_iteration_with_weights_and_label_kernels(kernel, general, weighted):
     assert solved.debias == pytest.approx(direct.debias, rel=1e-3, abs=0)
     assert solved.floor == pytest.approx(direct.floor, rel=1e-3, abs=0)
     deviation = np.abs(solved.influence - direct.influence).max()
-    assert deviation <= 1e-6 * np.abs(direct.influence).max()
+    assert deviation <= 1e-5 * np.abs(direct.influence).max()
 
 
 @pytest.mark.parametrize("edge", EDGES)
