@@ -17,7 +17,7 @@ RANK = 6
 
 
 def sample(n=40, m=3, seed=0, concentration=1.0):
-    """Labels and rows of the simplex; labels are drawn from the rows' square roots: miscalibrated."""
+    """Rows of the simplex, and labels drawn from their square roots: not calibrated."""
     rng = np.random.default_rng(seed)
     q = rng.dirichlet(np.full(m, concentration), n)
     odds = np.sqrt(q) + 1e-3

@@ -18,7 +18,7 @@ def test_same_rank_as_the_oracle(kernel, rank):
     options = {} if kernel == "linear" else {"bandwidth": 0.3}
     estimate = ckce.estimate(y, q, method="cholesky", kernel=kernel, rank=rank, **options)
     options["bandwidth"] = 0.3
-    factor, pivots = reference.pivoted_cholesky(reference.gram(kernel, q, q, 0.3), rank)
+    _, pivots = reference.pivoted_cholesky(reference.gram(kernel, q, q, 0.3), rank)
     assert estimate.rank == len(pivots)
     expected = reference.ckce_cholesky(y, q, kernel=kernel, rank=rank, **options)
     agree(estimate.value, expected, reference.debias_term(y, q, kernel=kernel, **options))
@@ -45,7 +45,7 @@ def test_debias_floor_and_error_of_the_factor():
 def test_tolerance_stops_where_the_oracle_stops(kernel, tol):
     y, q = sample(140, 4)
     e = ckce.estimate(y, q, method="cholesky", kernel=kernel, tol=tol, bandwidth=0.5)
-    factor, pivots = reference.pivoted_cholesky(reference.gram(kernel, q, q, 0.5), tol=tol)
+    _, pivots = reference.pivoted_cholesky(reference.gram(kernel, q, q, 0.5), tol=tol)
     assert e.rank == len(pivots)
     expected = reference.ckce_cholesky(y, q, kernel=kernel, tol=tol, bandwidth=0.5)
     agree(e.value, expected, reference.debias_term(y, q, kernel=kernel, bandwidth=0.5))

@@ -86,7 +86,8 @@ def test_layout_does_not_change_a_bit(case, tmp_path):
     before = y.copy(), q.copy()
     for name, (labels, probs) in _layouts(y, q, tmp_path / "q.bin").items():
         assert case(labels, probs) == value, name
-    assert np.array_equal(y, before[0]) and np.array_equal(q, before[1])
+    assert np.array_equal(y, before[0])
+    assert np.array_equal(q, before[1])
 
 
 def test_broadcast_predictions(case):

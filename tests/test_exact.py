@@ -16,12 +16,12 @@ OWN_PART = [name for name in KERNELS if name != "linear"]  # linear is neither: 
 
 
 def solve(y, q, *, iterate, kernel="linear_gaussian", bandwidth=0.7, tol=1e-10, full=False, **more):
-    weights, factor = more.get("weights"), more.get("factor")
+    weights, factor, n_threads = (more.get(name) for name in ("weights", "factor", "n_threads"))
     total = len(y) if weights is None else weights.sum()
     ridge = more.get("lam", total**-0.25) * total
     y = y.astype(np.int64)
     return _core.ckce_exact(
-        q, y, weights, factor, kernel, bandwidth, ridge, tol, full, iterate, 2, None
+        q, y, weights, factor, kernel, bandwidth, ridge, tol, full, iterate, n_threads or 2, None
     )
 
 
@@ -30,7 +30,8 @@ def test_iteration_equals_factorisation(m):
     y, q = sample(3000, m, concentration=1 / m)
     bandwidth = ckce.median_bandwidth(q)
     direct, solved = (solve(y, q, iterate=i, bandwidth=bandwidth) for i in (False, True))
-    assert solved.iterations > 0 and direct.iterations == 0
+    assert solved.iterations > 0
+    assert direct.iterations == 0
     assert solved.value == pytest.approx(direct.value, rel=1e-9, abs=0)
     assert abs(solved.value - direct.value) <= solved.bound + 1e-13 * direct.value
     assert solved.bound <= 1e-10 * solved.value
@@ -92,6 +93,18 @@ def test_iteration_keeps_its_tolerance_and_its_bound(tol, lam):
         assert abs(solved.value - direct) <= solved.bound + 1e-13 * direct
 
 
+@pytest.mark.parametrize("kernel", OWN_PART)
+def test_threads_do_not_change_a_bit_of_the_iteration(kernel):
+    y, q = sample(700, 5)
+    one, *others = (
+        solve(y, q, iterate=True, kernel=kernel, full=True, n_threads=t) for t in (1, 2, 3, 5)
+    )
+    for other in others:
+        for name in ("value", "bound", "debias", "floor", "iterations", "debias_rank"):
+            assert getattr(one, name) == getattr(other, name)
+        assert np.array_equal(one.influence, other.influence)
+
+
 def test_looser_tolerance_takes_fewer_products():
     y, q = sample(600, 10, concentration=0.1)
     counts = [solve(y, q, iterate=True, lam=1e-4, tol=tol).iterations for tol in (1e-3, 1e-10)]
@@ -104,8 +117,10 @@ def test_the_limit_between_factorisation_and_iteration():
     y, q = sample(limit + 1, 3)
     below = ckce.estimate(y[:-1], q[:-1], method="exact", bandwidth=0.7)
     above = ckce.estimate(y, q, method="exact", bandwidth=0.7)
-    assert below.iterations is None and below.debias_rank is None
-    assert above.iterations > 0 and above.debias_rank > 0
+    assert below.iterations is None
+    assert below.debias_rank is None
+    assert above.iterations > 0
+    assert above.debias_rank > 0
     assert above.value == solve(y, q, iterate=True).value
     assert above.value == pytest.approx(solve(y, q, iterate=False).value, rel=1e-9, abs=0)
 
@@ -157,7 +172,8 @@ def test_callable_kernel():
 
     named = ckce.estimate(y, q, method="exact", kernel="laplace", bandwidth=0.7)
     called = ckce.estimate(y, q, kernel=kernel)
-    assert called.method == "exact" and called.bandwidth is None
+    assert called.method == "exact"
+    assert called.bandwidth is None
     for name in ("value", "debiased", "floor", "se"):
         assert getattr(called, name) == pytest.approx(getattr(named, name), rel=1e-12, abs=0)
     w = np.arange(60) % 3

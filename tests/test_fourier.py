@@ -10,7 +10,9 @@ from ckce._kernels import KERNELS
 
 
 @pytest.mark.parametrize("kernel", FOURIER_KERNELS)
-@pytest.mark.parametrize("n, m, count", [(200, 3, 9), (20, 3, 30), (150, 40, 7), (64, 40, 50)])
+@pytest.mark.parametrize(
+    ("n", "m", "count"), [(200, 3, 9), (20, 3, 30), (150, 40, 7), (64, 40, 50)]
+)
 def test_primal_dual_and_scattered_labels(kernel, n, m, count):
     # n < d takes the dual; from 32 classes on Phi'Q is a sub-block of Phi'Phi.
     y, q = sample(n, m)

@@ -68,7 +68,8 @@ def test_more_frequencies_continue_the_stream():
 @pytest.mark.parametrize("m", [2, 3, 7])
 def test_gaussian_frequencies_are_centred(sampler, m):
     drawn = ckce.fourier_frequencies(m, 50, sampler=sampler, bandwidth=0.1)
-    assert drawn.shape == (50, m) and drawn.dtype == np.float64
+    assert drawn.shape == (50, m)
+    assert drawn.dtype == np.float64
     assert np.abs(drawn.sum(axis=1)).max() < 1e-13 * np.abs(drawn).max()
 
 
@@ -114,7 +115,7 @@ def test_sobol_for_laplace_is_stratified():
     assert np.array_equal(cells, np.tile(np.arange(64)[:, None], 4))
 
 
-@pytest.mark.parametrize("m, count", [(2, 5), (5, 4), (5, 11), (30, 29), (30, 10)])
+@pytest.mark.parametrize(("m", "count"), [(2, 5), (5, 4), (5, 11), (30, 29), (30, 10)])
 def test_orthogonal_frequencies_are_orthogonal_in_groups(m, count):
     drawn = ckce.fourier_frequencies(m, count, sampler="orthogonal")
     for begin in range(0, count, m - 1):
@@ -139,7 +140,7 @@ def test_marginal_law_is_cauchy():
 
 
 @pytest.mark.parametrize(
-    "kernel, sampler",
+    ("kernel", "sampler"),
     [
         *(("gaussian", sampler) for sampler in ("gaussian", "orthogonal", "sobol")),
         ("laplace", "gaussian"),
@@ -159,7 +160,7 @@ def test_mean_cosine_is_the_kernel(kernel, sampler):
 
 
 @pytest.mark.parametrize(
-    "options, error, fragment",
+    ("options", "error", "fragment"),
     [
         ({"n_classes": 1}, ValueError, "n_classes must be at least 2, got 1"),
         ({"n_classes": 2.0}, TypeError, "n_classes must be an integer"),
