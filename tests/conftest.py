@@ -5,7 +5,7 @@ import pytest
 from shared import CASES
 
 hypothesis.settings.register_profile(
-    "ckce", deadline=None, derandomize=True, max_examples=40, database=None
+    "ckce", deadline=None, derandomize=True, max_examples=30, database=None
 )
 hypothesis.settings.load_profile("ckce")
 
