@@ -1,6 +1,5 @@
 """What the tests share: data, the one list of estimators, the tolerance."""
 
-import inspect
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -176,9 +175,3 @@ def cases(metric=None, method=None):
     return [
         case for case in CASES if metric in (None, case.metric) and method in (None, case.method)
     ]
-
-
-def defaults(function):
-    """The keyword parameters of a public function."""
-    parameters = inspect.signature(function).parameters.values()
-    return {p.name: p.default for p in parameters if p.default is not p.empty}

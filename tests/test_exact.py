@@ -153,6 +153,21 @@ def test_many_classes_by_products():
                 agree(value, reference.ckce(y, q, **options), scale)
 
 
+@pytest.mark.parametrize("iterate", [False, True])
+@pytest.mark.parametrize("m", [3, 30])
+@pytest.mark.parametrize("kernel", ["gaussian", "laplace"])
+def test_extreme_bandwidths(kernel, m, iterate):
+    y, q = sample(200, m)
+    r, c = np.eye(m)[y] - q, 200**0.75
+    total = r.sum(axis=0)
+    for bandwidth in (1e-8, 1e-200, 1e-308):  # K = I
+        value = solve(y, q, iterate=iterate, kernel=kernel, bandwidth=bandwidth).value
+        assert value == pytest.approx(np.sum(r**2) / (1 + c) ** 2, rel=1e-9, abs=0)
+    for bandwidth in (1e20, 1e300):  # K = 1 1'
+        value = solve(y, q, iterate=iterate, kernel=kernel, bandwidth=bandwidth).value
+        assert value == pytest.approx(total @ total / (200 + c) ** 2, rel=1e-9, abs=0)
+
+
 @pytest.mark.parametrize("n_classes", [2, 7])
 def test_half_precision_is_widened_by_the_core(n_classes):
     y, q = sample(150, n_classes)

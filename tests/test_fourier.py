@@ -93,3 +93,16 @@ def test_sobol_beats_independent_draws_for_two_classes():
         return np.sqrt(np.mean((np.array(values) - exact) ** 2))
 
     assert error("sobol") < 0.5 * error("gaussian")
+
+
+@pytest.mark.parametrize("size", [1e2, 1e5, 1e8, 1e12, 1e16, 1e300])
+def test_large_frequencies(size):
+    # Cauchy draws over a small bandwidth are large: sine and cosine must still be reduced exactly.
+    # Powers of two and rows of 1/4, so that w'q is the same number however it is summed.
+    rng = np.random.default_rng(0)
+    q = rng.permuted(np.tile([0.5, 0.25, 0.25, 0.0], (40, 1)), axis=1)
+    y = rng.integers(0, 4, 40)
+    frequencies = 2.0 ** np.floor(np.log2(size)) * rng.integers(-4, 5, (4, 4))
+    value = ckce.ckce(y, q, method="fourier", frequencies=frequencies)
+    expected = reference.ckce_fourier(y, q, frequencies=frequencies)
+    assert value == pytest.approx(expected, rel=1e-12, abs=0)

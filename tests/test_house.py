@@ -32,6 +32,7 @@ FLOORS = [
     {"_bandwidth", "_frequencies"},
     {"_metrics"},
     {"__init__"},
+    {"__main__"},
 ]
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 
