@@ -57,8 +57,8 @@ def fourier_frequencies(
     --------
     >>> import ckce
     >>> ckce.fourier_frequencies(3, 2, bandwidth=0.5).round(4)
-    array([[ 1.7206,  0.0345, -1.7552],
-           [-2.0439, -0.9006,  2.9445]])
+    array([[ 1.5445, -1.8262,  0.2817],
+           [-1.1915,  4.2843, -3.0928]])
     """
     m = check_count("n_classes", n_classes)
     if m < 2:

@@ -452,7 +452,7 @@ def ckce(
     >>> y_true = [0, 1, 1, 0]
     >>> y_prob = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
     >>> round(ckce.ckce(y_true, y_prob), 6)
-    0.008934
+    0.023432
     """
     problem = _resolve(
         "ckce",
@@ -536,9 +536,9 @@ def estimate(
     >>> import ckce
     >>> e = ckce.estimate([0, 1, 1, 0], [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]])
     >>> print(f"{e.value:.4f} with floor {e.floor:.4f}, debiased {e.debiased:.4f}")
-    0.0089 with floor 0.0161, debiased -0.0009
+    0.0234 with floor 0.0607, debiased -0.0124
     >>> e.signature
-    'ckce|v0.1|method:exact|k:linear_gaussian|gamma:0.42426406871192857(median)|lam:n^-0.25|n:4|m:2|p:float64'
+    'ckce|v0.1|method:exact|k:linear_gaussian|gamma:0.4949747468305833(median)|lam:n^-0.25|n:4|m:2|p:float64'
     """
     problem = _resolve(
         "ckce",
@@ -646,7 +646,7 @@ def jkce(
     >>> y_true = [0, 1, 1, 0]
     >>> y_prob = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
     >>> round(ckce.jkce(y_true, y_prob), 6)
-    -0.05142
+    -0.079385
     """
     check_choice("method", method, ("exact", "fourier"))
     check_choice("estimator", estimator, ("unbiased", "biased"))
