@@ -90,6 +90,7 @@ double kth_smallest(const std::vector<double>& values, std::size_t k) {
   const double largest = *std::max_element(values.begin(), values.end());
   if (largest == 0.0) return 0.0;
   const double scale = static_cast<double>(kBins - 1) / largest;
+  if (!std::isfinite(scale)) return 0.0;  // all subnormal: no distance that a bandwidth could be
   const auto bin = [&](double value) { return static_cast<std::size_t>(value * scale); };
   std::vector<std::size_t> counts(kBins, 0);
   for (const double value : values) ++counts[bin(value)];

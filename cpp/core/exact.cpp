@@ -122,16 +122,17 @@ class Preconditioner {
   std::unique_ptr<RidgeSolver> solver_;
 };
 
-// Conjugate gradients for (K + ridge I) X = B, all columns at once; stops when done(state).
+// Conjugate gradients for (K + ridge I) X = B, all columns at once; stops when is_done(state).
 struct ConjugateGradients {
   Panels x;
   Panels kx;    // K X, summed along the way: B - rest - ridge X would cancel
   Panels rest;  // B - (K + ridge I) X
   Index iterations = 0;
+  bool done = false;
 
-  template <class Done>
+  template <class IsDone>
   ConjugateGradients(const Gram& gram, const Preconditioner& preconditioner, const Panels& b,
-                     double ridge, Parallel& parallel, Done done)
+                     double ridge, Parallel& parallel, IsDone is_done)
       : x(b.n(), b.width()), kx(b.n(), b.width()), rest(b) {
     constexpr Index kMostIterations = 1000;
     Panels z(b.n(), b.width(), Panels::Unset());
@@ -139,14 +140,16 @@ struct ConjugateGradients {
     Panels p = z;
     Panels kp(b.n(), b.width(), Panels::Unset());
     double rest_z = dot(rest, z);
-    while (!done(*this) && iterations < kMostIterations) {
+    done = is_done(*this);
+    while (!done && iterations < kMostIterations) {
       gram.apply(p, kp, parallel);
       const double step = rest_z / (dot(p, kp) + ridge * p.data().squaredNorm());
       x.data() += step * p.data();
       kx.data() += step * kp.data();
       rest.data() -= step * (kp.data() + ridge * p.data());
       ++iterations;
-      if (done(*this)) break;
+      done = is_done(*this);
+      if (done) break;
       preconditioner.apply(rest, z, parallel);
       const double next = dot(rest, z);
       p.data() = z.data() + (next / rest_z) * p.data();
@@ -205,6 +208,7 @@ Solution solve_by_iteration(const Kernel& kernel, const Samples& samples, const 
     return rho <= round_off * r_norm || (rho <= 1e-5 * r_norm && small);
   });
   const double value = dot(v.x, v.kx);
+  if (!v.done) throw std::domain_error(kNoConvergence);
   const double rho = v.rest.data().norm();
   const double x_norm = v.x.data().norm();
   bool settled = false;
@@ -224,7 +228,7 @@ Solution solve_by_iteration(const Kernel& kernel, const Samples& samples, const 
     }
     return settled && (!full || sigma <= 1e-9 * x_norm);
   });
-  if (!settled) throw std::domain_error(kNoConvergence);
+  if (!y.done) throw std::domain_error(kNoConvergence);
   solution.iterations = v.iterations + y.iterations;
   solution.rank = preconditioner.rank();
   if (!full) return solution;

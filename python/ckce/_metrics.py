@@ -67,7 +67,7 @@ class Problem:
         return self.regularization * self.samples.weight
 
     @property
-    def data(self) -> tuple[Any, ...]:
+    def data(self) -> tuple[Any, Any, Any, Any]:
         """Leading arguments of every function of the core."""
         samples = self.samples
         return samples.probs, samples.labels, samples.weights, self.label_factor
@@ -158,6 +158,16 @@ def _bandwidth(
     return check_positive("bandwidth", value), "given"
 
 
+def _refuse_beside_frequencies(bandwidth: Any, n_frequencies: int, sampler: str) -> None:
+    given = {"bandwidth": bandwidth, "n_frequencies": n_frequencies, "sampler": sampler}
+    defaults = {"bandwidth": "median", "n_frequencies": 100, "sampler": "gaussian"}
+    for name, value in given.items():
+        if not (isinstance(value, type(defaults[name])) and value == defaults[name]):
+            raise ValueError(
+                f"frequencies are used as given, so {name} would be ignored, got {name}={value!r}"
+            )
+
+
 def _resolve(
     metric: str,
     y_true: Any,
@@ -242,14 +252,12 @@ def _resolve(
             )
             words += [f"sampler:{sampler}"]
         else:
-            if not (isinstance(bandwidth, str) and bandwidth == "median"):
-                raise ValueError(
-                    "frequencies are used as given, so bandwidth would be ignored, got "
-                    f"bandwidth={bandwidth!r}"
-                )
+            _refuse_beside_frequencies(bandwidth, n_frequencies, sampler)
             frequency_matrix = check_matrix("frequencies", frequencies, (None, m))
             words += [f"frequencies:{_digest(frequency_matrix)}"]
-    words.append(f"k:{named}" + (f"({getattr(kernel, '__name__', 'k')})" if callable(kernel) else ""))
+    words.append(
+        f"k:{named}" + (f"({getattr(kernel, '__name__', 'k')})" if callable(kernel) else "")
+    )
     if gamma is not None:
         words.append(f"gamma:{gamma!r}" + ("" if source == "given" else f"({source})"))
     if frequency_matrix is not None:
@@ -271,6 +279,8 @@ def _resolve(
         words.append(f"w:{samples.weight!r}({_digest(samples.weights)})")
     if factor is not None:
         words.append(f"l:{_digest(check_matrix('label_kernel', label_kernel, (m, m)))}")
+    if normalize or from_logits:
+        words.append("in:normalized" if normalize else "in:logits")
     words.append("p:float64")
     return Problem(
         samples=samples,

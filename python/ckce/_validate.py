@@ -30,11 +30,11 @@ class Samples:
 
     @property
     def n(self) -> int:
-        return self.probs.shape[0]
+        return int(self.probs.shape[0])
 
     @property
     def m(self) -> int:
-        return self.probs.shape[1]
+        return int(self.probs.shape[1])
 
     @property
     def weight(self) -> float:
@@ -151,7 +151,9 @@ def check_matrix(name: str, value: Any, shape: tuple[int | None, int]) -> NDArra
         raise ValueError(f"{name} must not be empty, got shape {array.shape}")
     matrix = np.asfortranarray(array, dtype=np.float64)
     if not np.isfinite(matrix).all():
-        raise ValueError(f"{name} must be finite, got {int((~np.isfinite(matrix)).sum())} NaN or inf")
+        raise ValueError(
+            f"{name} must be finite, got {int((~np.isfinite(matrix)).sum())} NaN or inf"
+        )
     return matrix
 
 
@@ -161,10 +163,14 @@ def _as_array(name: str, value: Any) -> NDArray[Any]:
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError(f"{name} must not be a masked array; fill or drop the masked entries")
     if hasattr(value, "tocsr") or hasattr(value, "to_scipy_sparse"):
-        raise TypeError(f"{name} must be dense, got a sparse {type(value).__name__}; use .toarray()")
+        raise TypeError(
+            f"{name} must be dense, got a sparse {type(value).__name__}; use .toarray()"
+        )
     if hasattr(value, "detach"):  # a torch tensor, maybe one that requires grad
         if getattr(value.device, "type", "cpu") != "cpu":
-            raise TypeError(f"{name} must be on the CPU, got a tensor on {value.device}; use .cpu()")
+            raise TypeError(
+                f"{name} must be on the CPU, got a tensor on {value.device}; use .cpu()"
+            )
         value = value.detach()
         if str(value.dtype) == "torch.bfloat16":
             value = value.float()
@@ -262,7 +268,9 @@ def _as_indices(truth: NDArray[Any], m: int, labels: Any) -> NDArray[np.int64]:
         return np.ascontiguousarray(truth, dtype=np.int64)
     if kind == "b":
         if m != 2:
-            raise ValueError(f"y_true is boolean, but y_prob has {m} columns; labels must be 0..{m - 1}")
+            raise ValueError(
+                f"y_true is boolean, but y_prob has {m} columns; labels must be 0..{m - 1}"
+            )
         return truth.astype(np.int64)
     if kind in "US" or (kind == "O" and all(isinstance(label, str) for label in truth)):
         classes = np.unique(truth.astype(str))
