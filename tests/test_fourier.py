@@ -106,3 +106,36 @@ def test_large_frequencies(size):
     value = ckce.ckce(y, q, method="fourier", frequencies=frequencies)
     expected = reference.ckce_fourier(y, q, frequencies=frequencies)
     assert value == pytest.approx(expected, rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize("kernel", FOURIER_KERNELS)
+@pytest.mark.parametrize("m", [2, 10, 40])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_mixed_precision_is_close_and_not_the_same(kernel, m, weighted):
+    y, q = sample(3000, m, seed=m)
+    weights = np.random.default_rng(0).integers(1, 4, 3000) if weighted else None
+    options = {"method": "fourier", "kernel": kernel, "n_frequencies": 30, "sample_weight": weights}
+    options["bandwidth"] = 2.0 if kernel == "laplace" else 0.5
+    if kernel == "laplace":
+        options["frequencies"] = np.clip(
+            ckce.fourier_frequencies(m, 30, bandwidth=2.0, kernel="laplace"), -20, 20
+        )
+        del options["bandwidth"], options["n_frequencies"]
+    value = ckce.ckce(y, q, **options)
+    mixed = {ckce.ckce(y, q, precision="mixed", n_threads=n, **options) for n in (1, 2, 3, 8)}
+    assert len(mixed) == 1
+    (close,) = mixed
+    assert close != value
+    assert close == pytest.approx(value, rel=1e-5, abs=0)
+    assert ckce.ckce(y, q.astype(np.float32), precision="mixed", **options) == pytest.approx(
+        value, rel=1e-5, abs=0
+    )
+
+
+def test_mixed_precision_refuses_what_float32_cannot_hold():
+    y, q = sample(50, 3)
+    with pytest.raises(ValueError, match="needs frequencies of at most 1000, got 2e\\+03"):
+        ckce.ckce(y, q, method="fourier", frequencies=np.full((2, 3), 2e3), precision="mixed")
+    for method in ("auto", "exact", "cholesky"):
+        with pytest.raises(ValueError, match="precision belongs to method='fourier'"):
+            ckce.ckce(y, q, method=method, precision="mixed")

@@ -48,7 +48,9 @@ inline double exp_of_negative(double x) {
   return double_of(bits_of(p) + (bits_of(shifted) << 52));
 }
 
-constexpr double kLargestAngle = 1e5;  // up to here the three parts of pi/2 below are enough
+template <class Scalar>
+constexpr Scalar kLargestAngle =
+    sizeof(Scalar) == 8 ? 1e5 : 5e3;  // up to here pi/2 in parts is enough
 
 // sin(x) and cos(x) for |x| <= kLargestAngle: x = k pi/2 + r, |r| <= pi/4.
 inline void sin_cos(double x, double& sine, double& cosine) {
@@ -81,6 +83,40 @@ inline void sin_cos(double x, double& sine, double& cosine) {
   const bool odd = quadrant & 1;
   sine = double_of(bits_of(odd ? c : s) ^ ((quadrant & 2) << 62));
   cosine = double_of(bits_of(odd ? s : c) ^ (((quadrant + 1) & 2) << 62));
+}
+
+// The same in float32, to 1e-7.
+inline void sin_cos(float x, float& sine, float& cosine) {
+  constexpr float kRoundFloat = 0x1.8p23F;
+  constexpr float kHalfPi1 = 1.5703125F;  // 8 bits
+  constexpr float kHalfPi2 = 4.837512969970703125e-4F;
+  constexpr float kHalfPi3 = 7.54978995489188216e-8F;
+  const float shifted = x * 0.636619772F + kRoundFloat;
+  const float k = shifted - kRoundFloat;
+  const float r = ((x - k * kHalfPi1) - k * kHalfPi2) - k * kHalfPi3;
+  const float r2 = r * r;
+  float s = 1.0F / 362880.0F;
+  s = s * r2 - 1.0F / 5040.0F;
+  s = s * r2 + 1.0F / 120.0F;
+  s = s * r2 - 1.0F / 6.0F;
+  s = r + r * r2 * s;
+  float c = -1.0F / 3628800.0F;
+  c = c * r2 + 1.0F / 40320.0F;
+  c = c * r2 - 1.0F / 720.0F;
+  c = c * r2 + 1.0F / 24.0F;
+  c = c * r2 - 0.5F;
+  c = c * r2 + 1.0F;
+  std::uint32_t quadrant, sine_bits, cosine_bits;
+  std::memcpy(&quadrant, &shifted, sizeof quadrant);
+  const bool odd = quadrant & 1;
+  const float s_swapped = odd ? c : s;
+  const float c_swapped = odd ? s : c;
+  std::memcpy(&sine_bits, &s_swapped, sizeof sine_bits);
+  std::memcpy(&cosine_bits, &c_swapped, sizeof cosine_bits);
+  sine_bits ^= (quadrant & 2) << 30;
+  cosine_bits ^= ((quadrant + 1) & 2) << 30;
+  std::memcpy(&sine, &sine_bits, sizeof sine);
+  std::memcpy(&cosine, &cosine_bits, sizeof cosine);
 }
 
 }  // namespace ckce

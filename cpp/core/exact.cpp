@@ -179,8 +179,8 @@ void diagonal_terms(const Kernel& kernel, const Points& points, const Samples& s
   const Index most = std::min<Index>(4096, samples.n());
   for (Index rank = 128;; rank *= 2) {
     factor.extend(std::min(rank, most), 0.0, parallel);
-    const Solution low_rank =
-        solve_features(factor, samples, label, ridge, &factor.residual(), true, parallel);
+    const Solution low_rank = solve_features(factor, samples, label, ridge, &factor.residual(),
+                                             true, Precision::kFloat64, parallel);
     const double missed = factor.residual().dot(norms) / (ridge * ridge);
     solution.debias = low_rank.debias + missed;
     solution.floor = low_rank.floor + factor.residual().dot(spreads) / (ridge * ridge);
@@ -249,7 +249,7 @@ Solution solve_exact(const Kernel& kernel, const Samples& samples, const LabelKe
                      double ridge, double tol, bool full, bool iterate, Parallel& parallel) {
   if (!kernel.has_own_part())  // K = Q Q': its features are known and few
     return solve_features(LinearFeatures(samples.m()), samples, label, ridge, nullptr, full,
-                          parallel);
+                          Precision::kFloat64, parallel);
   if (iterate) return solve_by_iteration(kernel, samples, label, ridge, tol, full, parallel);
   const Points points = kernel.points(samples.probs);
   return solve_gram(whole_gram(kernel, points, parallel), samples, label, ridge, full, parallel);

@@ -37,7 +37,7 @@ JkceSums jkce_gram(const Eigen::Ref<const Matrix>& gram, const Samples& samples,
 JkceSums jkce_features(const Features& features, const Samples& samples, const LabelKernel& label,
                        Parallel& parallel) {
   Moments moments(features, samples.m());
-  moments.add(features, samples, &label, parallel);
+  moments.add(features, samples, &label, Precision::kFloat64, parallel);
   const double all = label.apply(moments.phi_r()).squaredNorm();
   return {all - moments.diagonal, moments.diagonal};
 }

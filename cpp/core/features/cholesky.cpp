@@ -164,8 +164,8 @@ Solution solve_cholesky(const Kernel& kernel, const Samples& samples, const Labe
   const Points points = kernel.points(samples.probs);
   Cholesky factor(kernel, points, pivoting, seed);
   factor.extend(std::min(rank, samples.n()), tol, parallel);
-  Solution solution =
-      solve_features(factor, samples, label, ridge, &factor.residual(), full, parallel);
+  Solution solution = solve_features(factor, samples, label, ridge, &factor.residual(), full,
+                                     Precision::kFloat64, parallel);
   solution.rank = factor.d();
   return solution;
 }

@@ -26,6 +26,7 @@ class Cholesky : public Features {
   // round-off. O(n rank (m + rank))
   void extend(Index rank, double tol, Parallel& parallel);
 
+  using Features::fill;
   Index d() const override { return static_cast<Index>(pivots_.size()); }
   void fill(Index begin, const In& q, MatrixRef phi) const override;
   const Vector& residual() const { return residual_; }  // E_ii (n,)
