@@ -28,9 +28,12 @@ RULE = [
     (13_130, 100, OWN_PART, "exact"),
     (13_131, 100, OWN_PART, "cholesky"),
     (4_436, 1000, OWN_PART, "exact"),
-    (4_437, 1000, OWN_PART, "cholesky"),
+    (4_437, 1000, OWN_PART, "fourier"),
     (33_333, 2, ["laplace"], "exact"),
     (33_334, 2, ["laplace"], "cholesky"),
+    # m <= 100
+    (20_000, 100, OWN_PART, "cholesky"),
+    (20_000, 101, OWN_PART, "fourier"),
     # n <= 2^18
     (2**18, 10, OWN_PART, "cholesky"),
     (2**18 + 1, 10, OWN_PART, "fourier"),
@@ -55,7 +58,7 @@ def test_rule_is_documented():
         "``exact`` for n <= 2000",
         "``cholesky`` for two classes and a Gaussian kernel",
         "n^2 (m + 16) <= 2e10",
-        f"``cholesky`` of rank {AUTO_RANK} for n <= 2^18",
+        f"``cholesky`` of rank {AUTO_RANK} with random pivots for m <= 100 and n <= 2^18",
         "else ``fourier``",
     ):
         assert words in text

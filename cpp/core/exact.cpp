@@ -176,7 +176,9 @@ void diagonal_terms(const Kernel& kernel, const Points& points, const Samples& s
     residuals_in_place(samples.labels + begin, block);
     norms.segment(begin, rows) = label.norms(block).cwiseProduct(w);
   }
-  const Index most = std::min<Index>(4096, samples.n());
+  // At most 256 MB, or twice the size of Q.
+  const Index affordable = std::max<Index>({512, 32000000 / samples.n(), 2 * samples.m()});
+  const Index most = std::min({affordable, Index{4096}, samples.n()});
   for (Index rank = 128;; rank *= 2) {
     factor.extend(std::min(rank, most), 0.0, parallel);
     const Solution low_rank = solve_features(factor, samples, label, ridge, &factor.residual(),
