@@ -67,44 +67,43 @@ class Preconditioner {
       : samples_(samples),
         points_(points),
         ridge_(ridge),
-        factor_(kernel, points, Pivoting::kRandom, 0) {
+        factor_(kernel, points, Pivoting::kRandom, 0, parallel) {
     factor_.extend(preconditioner_rank(points.n(), samples.m()), 1e-10, parallel);
     Matrix gg = Matrix::Zero(factor_.d(), factor_.d());
-    for (Index i = 0; i < points.q.count(); ++i) add_gram(gg, panel(i));
+    sum_over_panels(gg, parallel, [&](Index i, Matrix& sum) { add_gram(sum, panel(i)); });
     solver_ = std::make_unique<RidgeSolver>(std::move(gg), ridge, parallel);
   }
 
   Index rank() const { return factor_.d(); }
 
   void apply(const Panels& r, Panels& z, Parallel& parallel) const {
-    constexpr Index kStripe = 32;
-    const Index count = r.count();
     Matrix x = Matrix::Zero(factor_.d(), r.width());
-    const auto each_stripe = [&](auto work) {
-      parallel.each((count + kStripe - 1) / kStripe, [&] {
-        return
-            [&](Index task) { work(task, task * kStripe, std::min((task + 1) * kStripe, count)); };
-      });
-    };
-    each_stripe([&](Index task, Index first, Index last) {
-      Matrix sum = Matrix::Zero(x.rows(), x.cols());
-      for (Index i = first; i < last; ++i) {
-        const Matrix g = panel(i);
-        add_product_tn(sum, 1.0, g, r.panel(i).topRows(g.rows()));
-      }
-      parallel.in_turn(task, [&] { x += sum; });
+    sum_over_panels(x, parallel, [&](Index i, Matrix& sum) {
+      const Matrix g = panel(i);
+      add_product_tn(sum, 1.0, g, r.panel(i).topRows(g.rows()));
     });
     solver_->solve(x, parallel);
-    each_stripe([&](Index, Index first, Index last) {
-      for (Index i = first; i < last; ++i) {
-        const Matrix g = panel(i);
-        z.panel(i) = r.panel(i) / ridge_;
-        add_product(z.panel(i).topRows(g.rows()), -1.0 / ridge_, g, x);
-      }
+    parallel.each_striped(r.count(), kStripe, [&](Index i) {
+      const Matrix g = panel(i);
+      z.panel(i) = r.panel(i) / ridge_;
+      add_product(z.panel(i).topRows(g.rows()), -1.0 / ridge_, g, x);
     });
   }
 
  private:
+  // total += the sum over panels of what add(panel, sum) adds, stripe by stripe in order.
+  template <class Add>
+  void sum_over_panels(Matrix& total, Parallel& parallel, Add add) const {
+    const Index count = points_.q.count();
+    parallel.each((count + kStripe - 1) / kStripe, [&] {
+      return [&](Index task) {
+        Matrix sum = Matrix::Zero(total.rows(), total.cols());
+        for (Index i = task * kStripe; i < std::min((task + 1) * kStripe, count); ++i) add(i, sum);
+        parallel.in_turn(task, [&] { total += sum; });
+      };
+    });
+  }
+
   Matrix panel(Index i) const {  // rows of sqrt(w) G
     const Index begin = i * kPanel;
     const Index rows = std::min(kPanel, points_.n() - begin);
@@ -164,7 +163,7 @@ struct ConjugateGradients {
 void diagonal_terms(const Kernel& kernel, const Points& points, const Samples& samples,
                     const LabelKernel& label, double ridge, Solution& solution,
                     Parallel& parallel) {
-  Cholesky factor(kernel, points, Pivoting::kRandom, 0);
+  Cholesky factor(kernel, points, Pivoting::kRandom, 0, parallel);
   Vector norms(samples.n());    // w_i |r_i|^2
   Vector spreads(samples.n());  // w_i E|r_i|^2
   for (Index i = 0; i < points.q.count(); ++i) {
@@ -194,7 +193,7 @@ void diagonal_terms(const Kernel& kernel, const Points& points, const Samples& s
 
 Solution solve_by_iteration(const Kernel& kernel, const Samples& samples, const LabelKernel& label,
                             double ridge, double tol, bool full, Parallel& parallel) {
-  const Points points = kernel.points(samples.probs);
+  const Points points = kernel.points(samples.probs, parallel);
   const Panels r = residual_panels(samples, points.q, label, [](double w) { return std::sqrt(w); });
   Solution solution;
   const Gram gram(kernel, points, samples);
@@ -253,7 +252,7 @@ Solution solve_exact(const Kernel& kernel, const Samples& samples, const LabelKe
     return solve_features(LinearFeatures(samples.m()), samples, label, ridge, nullptr, full,
                           Precision::kFloat64, parallel);
   if (iterate) return solve_by_iteration(kernel, samples, label, ridge, tol, full, parallel);
-  const Points points = kernel.points(samples.probs);
+  const Points points = kernel.points(samples.probs, parallel);
   return solve_gram(whole_gram(kernel, points, parallel), samples, label, ridge, full, parallel);
 }
 

@@ -7,12 +7,13 @@ namespace ckce {
 
 JkceSums jkce_exact(const Kernel& kernel, const Samples& samples, const LabelKernel& label,
                     Parallel& parallel) {
-  const Points points = kernel.points(samples.probs);
+  const Points points = kernel.points(samples.probs, parallel);
   Panels r = residual_panels(samples, points.q, label, [](double w) { return w; });
+  const Vector k = kernel.diagonal(points, parallel);
   JkceSums sums{0.0, 0.0};
   for (Index i = 0; i < samples.n(); ++i) {
     const double w = samples.weight(i);
-    const double h = kernel.self(points, i) * r.row(i).squaredNorm() / (w * w);
+    const double h = k[i] * r.row(i).squaredNorm() / (w * w);
     sums.diagonal += w * h;
     sums.off_diagonal += (w * w - w) * h;
   }

@@ -14,18 +14,13 @@ class Gaussian : public Kernel {
 
   // x = (q - mean) / bandwidth: centred, because products of x then round at the scale of the
   // spread of the predictions and not at that of the simplex.
-  void prepare(Points& points) const override {
-    points.x = points.q;
-    for (Index j = 0; j < points.q.width(); ++j) {
-      double sum = 0.0;
-      for (Index i = 0; i < points.q.count(); ++i) sum += points.q.panel(i).col(j).sum();
-      const double mean = sum / static_cast<double>(points.n());
-      for (Index i = 0; i < points.q.count(); ++i)
-        points.x.panel(i).col(j).array() = (points.q.panel(i).col(j).array() - mean) / bandwidth_;
-    }
+  void prepare(Points& points, const Vector& mean, Parallel& parallel) const override {
+    points.x = Panels(points.n(), points.q.width(), Panels::Unset());
     points.half_norms.resize(kPanel, points.q.count());
-    for (Index i = 0; i < points.q.count(); ++i)
+    parallel.each_striped(points.q.count(), kStripe, [&](Index i) {
+      points.x.panel(i) = (points.q.panel(i).rowwise() - mean.transpose()) / bandwidth_;
       points.half_norms.col(i) = 0.5 * points.x.panel(i).rowwise().squaredNorm();
+    });
     // A product of vectors of squared norm s is off by about s eps.
     points.expanded = points.half_norms.maxCoeff() <= 64.0;
   }
