@@ -105,8 +105,8 @@ def test_a_header_opens_with_what_it_is(path):
 
 
 def test_rooms_of_the_core():
-    # Kernels and samplers are leaves: they see types, products and random numbers only.
-    allowed = {"types", "products", "random", "elementary", "tile_products"}
+    # Kernels and samplers are leaves: they see types, threads, products and random numbers only.
+    allowed = {"types", "parallel", "products", "random", "elementary", "tile_products"}
     for room in ("kernels", "samplers"):
         for path in (CORE / room).iterdir():
             up = {Path(name).stem for name in includes(path) if name.startswith("../")}
