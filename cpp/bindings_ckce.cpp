@@ -41,17 +41,19 @@ void bind_ckce(py::module_& module) {
       return solve_gram(view_matrix(gram), samples, label, ridge, full, parallel);
     });
   });
-  module.def("ckce_fourier", [](const py::array& probs, const Labels& labels,
-                                const Weights& weights, const std::optional<Doubles>& label_factor,
-                                const Doubles& frequencies, bool linear_part, double ridge,
-                                bool full, int n_threads, const py::object& progress) {
-    const Samples samples = view_samples(probs, labels, weights);
-    const LabelKernel label = label_kernel(label_factor);
-    const Fourier features(view_matrix(frequencies), linear_part);
-    return run(n_threads, progress, [&](Parallel& parallel) {
-      return solve_features(features, samples, label, ridge, nullptr, full, parallel);
-    });
-  });
+  module.def(
+      "ckce_fourier",
+      [](const py::array& probs, const Labels& labels, const Weights& weights,
+         const std::optional<Doubles>& label_factor, const Doubles& frequencies, bool linear_part,
+         bool mixed, double ridge, bool full, int n_threads, const py::object& progress) {
+        const Samples samples = view_samples(probs, labels, weights);
+        const LabelKernel label = label_kernel(label_factor);
+        const Fourier features(view_matrix(frequencies), linear_part);
+        return run(n_threads, progress, [&](Parallel& parallel) {
+          return solve_features(features, samples, label, ridge, nullptr, full,
+                                mixed ? Precision::kMixed : Precision::kFloat64, parallel);
+        });
+      });
   module.def("ckce_cholesky",
              [](const py::array& probs, const Labels& labels, const Weights& weights,
                 const std::optional<Doubles>& label_factor, const std::string& kernel,

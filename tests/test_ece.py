@@ -286,3 +286,21 @@ def test_string_labels(variant):
     names = np.array(["c", "a", "b"])
     value = ckce.ece(names[y], q, labels=names, variant=variant)
     assert value == ckce.ece(y, q, variant=variant)
+
+
+def test_signature_names_what_changes_the_number():
+    y, q = sample(50, 3, seed=14)
+    calls = [
+        {},
+        {"variant": "top_label"},
+        {"variant": "top_label", "strategy": "quantile"},
+        {"norm": "max"},
+        {"norm": "l2_squared"},
+        {"norm": "l2_squared", "debias": True},
+        {"n_bins": 9},
+        {"sample_weight": np.arange(50) % 3},
+        {"sample_weight": (np.arange(50) + 1) % 3},
+        {"normalize": True},
+    ]
+    signatures = {ckce.ece_estimate(y, q, **options).signature for options in calls}
+    assert len(signatures) == len(calls)

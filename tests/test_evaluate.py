@@ -92,6 +92,8 @@ def test_inputs():
     named = ckce.evaluate(names[y], q, labels=names)
     assert named.ckce.classes == ("b", "c", "a")
     assert named.to_dict() == ckce.evaluate(y, q).to_dict()
+    doubled = ckce.evaluate(y, 2 * q, normalize=True)
+    assert doubled.ckce == ckce.estimate(y, 2 * q, normalize=True)
     binary = ckce.evaluate(y > 0, q[:, 0])
     assert binary.n_classes == 2
     for bad, words in [(q * 0.5, "sums to"), (q[:, :1], "at least 2 columns")]:

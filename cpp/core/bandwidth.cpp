@@ -70,8 +70,10 @@ void pair_distances(const Panels& q, double* out, Parallel& parallel) {
       const Index first = i * kPanel;
       const Index rows = std::min(kPanel, q.n() - first);
       for (Index j = 0; j <= i; ++j) {
-        distance_tile<Distance>(q.panel(j).data(), q.panel(i).data(), q.width(), tile,
-                                [](const Lanes& d) { return d; });
+        tile_of<Distance>(q.panel(j).data(), q.panel(i).data(), q.width(), tile,
+                          [](Index, Index, const Lanes& sums, double* to) {
+                            std::copy_n(sums.data(), kLanes, to);
+                          });
         for (Index a = 0; a < rows; ++a) {
           const Index row = first + a;
           double* row_out = out + row * (row - 1) / 2 + j * kPanel;
@@ -88,6 +90,7 @@ double kth_smallest(const std::vector<double>& values, std::size_t k) {
   const double largest = *std::max_element(values.begin(), values.end());
   if (largest == 0.0) return 0.0;
   const double scale = static_cast<double>(kBins - 1) / largest;
+  if (!std::isfinite(scale)) return 0.0;  // all subnormal: no distance that a bandwidth could be
   const auto bin = [&](double value) { return static_cast<std::size_t>(value * scale); };
   std::vector<std::size_t> counts(kBins, 0);
   for (const double value : values) ++counts[bin(value)];

@@ -1,5 +1,6 @@
 #include "exact.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -52,6 +53,12 @@ class Gram {
   Vector root_;
 };
 
+// Columns that pay for themselves in products with K saved, within about 50 MB or half of Q.
+Index preconditioner_rank(Index n, Index m) {
+  const Index affordable = std::clamp<Index>(6400000 / n, 64, 256);
+  return std::min({std::max(affordable, m / 2), Index{512}, n / 8});
+}
+
 // r -> (G G' + ridge I)^-1 r = (r - G (G'G + ridge I)^-1 G'r) / ridge
 class Preconditioner {
  public:
@@ -60,44 +67,43 @@ class Preconditioner {
       : samples_(samples),
         points_(points),
         ridge_(ridge),
-        factor_(kernel, points, Pivoting::kRandom, 0) {
-    factor_.extend(std::min<Index>(128, points.n() / 8), 1e-10, parallel);
+        factor_(kernel, points, Pivoting::kRandom, 0, parallel) {
+    factor_.extend(preconditioner_rank(points.n(), samples.m()), 1e-10, parallel);
     Matrix gg = Matrix::Zero(factor_.d(), factor_.d());
-    for (Index i = 0; i < points.q.count(); ++i) add_gram(gg, panel(i));
+    sum_over_panels(gg, parallel, [&](Index i, Matrix& sum) { add_gram(sum, panel(i)); });
     solver_ = std::make_unique<RidgeSolver>(std::move(gg), ridge, parallel);
   }
 
   Index rank() const { return factor_.d(); }
 
   void apply(const Panels& r, Panels& z, Parallel& parallel) const {
-    constexpr Index kStripe = 32;
-    const Index count = r.count();
     Matrix x = Matrix::Zero(factor_.d(), r.width());
-    const auto each_stripe = [&](auto work) {
-      parallel.each((count + kStripe - 1) / kStripe, [&] {
-        return
-            [&](Index task) { work(task, task * kStripe, std::min((task + 1) * kStripe, count)); };
-      });
-    };
-    each_stripe([&](Index task, Index first, Index last) {
-      Matrix sum = Matrix::Zero(x.rows(), x.cols());
-      for (Index i = first; i < last; ++i) {
-        const Matrix g = panel(i);
-        add_product_tn(sum, 1.0, g, r.panel(i).topRows(g.rows()));
-      }
-      parallel.in_turn(task, [&] { x += sum; });
+    sum_over_panels(x, parallel, [&](Index i, Matrix& sum) {
+      const Matrix g = panel(i);
+      add_product_tn(sum, 1.0, g, r.panel(i).topRows(g.rows()));
     });
     solver_->solve(x, parallel);
-    each_stripe([&](Index, Index first, Index last) {
-      for (Index i = first; i < last; ++i) {
-        const Matrix g = panel(i);
-        z.panel(i) = r.panel(i) / ridge_;
-        add_product(z.panel(i).topRows(g.rows()), -1.0 / ridge_, g, x);
-      }
+    parallel.each_striped(r.count(), kStripe, [&](Index i) {
+      const Matrix g = panel(i);
+      z.panel(i) = r.panel(i) / ridge_;
+      add_product(z.panel(i).topRows(g.rows()), -1.0 / ridge_, g, x);
     });
   }
 
  private:
+  // total += the sum over panels of what add(panel, sum) adds, stripe by stripe in order.
+  template <class Add>
+  void sum_over_panels(Matrix& total, Parallel& parallel, Add add) const {
+    const Index count = points_.q.count();
+    parallel.each((count + kStripe - 1) / kStripe, [&] {
+      return [&](Index task) {
+        Matrix sum = Matrix::Zero(total.rows(), total.cols());
+        for (Index i = task * kStripe; i < std::min((task + 1) * kStripe, count); ++i) add(i, sum);
+        parallel.in_turn(task, [&] { total += sum; });
+      };
+    });
+  }
+
   Matrix panel(Index i) const {  // rows of sqrt(w) G
     const Index begin = i * kPanel;
     const Index rows = std::min(kPanel, points_.n() - begin);
@@ -115,16 +121,17 @@ class Preconditioner {
   std::unique_ptr<RidgeSolver> solver_;
 };
 
-// Conjugate gradients for (K + ridge I) X = B, all columns at once; stops when done(state).
+// Conjugate gradients for (K + ridge I) X = B, all columns at once; stops when is_done(state).
 struct ConjugateGradients {
   Panels x;
   Panels kx;    // K X, summed along the way: B - rest - ridge X would cancel
   Panels rest;  // B - (K + ridge I) X
   Index iterations = 0;
+  bool done = false;
 
-  template <class Done>
+  template <class IsDone>
   ConjugateGradients(const Gram& gram, const Preconditioner& preconditioner, const Panels& b,
-                     double ridge, Parallel& parallel, Done done)
+                     double ridge, Parallel& parallel, IsDone is_done)
       : x(b.n(), b.width()), kx(b.n(), b.width()), rest(b) {
     constexpr Index kMostIterations = 1000;
     Panels z(b.n(), b.width(), Panels::Unset());
@@ -132,14 +139,16 @@ struct ConjugateGradients {
     Panels p = z;
     Panels kp(b.n(), b.width(), Panels::Unset());
     double rest_z = dot(rest, z);
-    while (!done(*this) && iterations < kMostIterations) {
+    done = is_done(*this);
+    while (!done && iterations < kMostIterations) {
       gram.apply(p, kp, parallel);
       const double step = rest_z / (dot(p, kp) + ridge * p.data().squaredNorm());
       x.data() += step * p.data();
       kx.data() += step * kp.data();
       rest.data() -= step * (kp.data() + ridge * p.data());
       ++iterations;
-      if (done(*this)) break;
+      done = is_done(*this);
+      if (done) break;
       preconditioner.apply(rest, z, parallel);
       const double next = dot(rest, z);
       p.data() = z.data() + (next / rest_z) * p.data();
@@ -154,7 +163,7 @@ struct ConjugateGradients {
 void diagonal_terms(const Kernel& kernel, const Points& points, const Samples& samples,
                     const LabelKernel& label, double ridge, Solution& solution,
                     Parallel& parallel) {
-  Cholesky factor(kernel, points, Pivoting::kRandom, 0);
+  Cholesky factor(kernel, points, Pivoting::kRandom, 0, parallel);
   Vector norms(samples.n());    // w_i |r_i|^2
   Vector spreads(samples.n());  // w_i E|r_i|^2
   for (Index i = 0; i < points.q.count(); ++i) {
@@ -166,11 +175,13 @@ void diagonal_terms(const Kernel& kernel, const Points& points, const Samples& s
     residuals_in_place(samples.labels + begin, block);
     norms.segment(begin, rows) = label.norms(block).cwiseProduct(w);
   }
-  const Index most = std::min<Index>(4096, samples.n());
+  // At most 256 MB, or twice the size of Q.
+  const Index affordable = std::max<Index>({512, 32000000 / samples.n(), 2 * samples.m()});
+  const Index most = std::min({affordable, Index{4096}, samples.n()});
   for (Index rank = 128;; rank *= 2) {
     factor.extend(std::min(rank, most), 0.0, parallel);
-    const Solution low_rank =
-        solve_features(factor, samples, label, ridge, &factor.residual(), true, parallel);
+    const Solution low_rank = solve_features(factor, samples, label, ridge, &factor.residual(),
+                                             true, Precision::kFloat64, parallel);
     const double missed = factor.residual().dot(norms) / (ridge * ridge);
     solution.debias = low_rank.debias + missed;
     solution.floor = low_rank.floor + factor.residual().dot(spreads) / (ridge * ridge);
@@ -182,7 +193,7 @@ void diagonal_terms(const Kernel& kernel, const Points& points, const Samples& s
 
 Solution solve_by_iteration(const Kernel& kernel, const Samples& samples, const LabelKernel& label,
                             double ridge, double tol, bool full, Parallel& parallel) {
-  const Points points = kernel.points(samples.probs);
+  const Points points = kernel.points(samples.probs, parallel);
   const Panels r = residual_panels(samples, points.q, label, [](double w) { return std::sqrt(w); });
   Solution solution;
   const Gram gram(kernel, points, samples);
@@ -198,6 +209,7 @@ Solution solve_by_iteration(const Kernel& kernel, const Samples& samples, const 
     return rho <= round_off * r_norm || (rho <= 1e-5 * r_norm && small);
   });
   const double value = dot(v.x, v.kx);
+  if (!v.done) throw std::domain_error(kNoConvergence);
   const double rho = v.rest.data().norm();
   const double x_norm = v.x.data().norm();
   bool settled = false;
@@ -217,7 +229,7 @@ Solution solve_by_iteration(const Kernel& kernel, const Samples& samples, const 
     }
     return settled && (!full || sigma <= 1e-9 * x_norm);
   });
-  if (!settled) throw std::domain_error(kNoConvergence);
+  if (!y.done) throw std::domain_error(kNoConvergence);
   solution.iterations = v.iterations + y.iterations;
   solution.rank = preconditioner.rank();
   if (!full) return solution;
@@ -238,9 +250,9 @@ Solution solve_exact(const Kernel& kernel, const Samples& samples, const LabelKe
                      double ridge, double tol, bool full, bool iterate, Parallel& parallel) {
   if (!kernel.has_own_part())  // K = Q Q': its features are known and few
     return solve_features(LinearFeatures(samples.m()), samples, label, ridge, nullptr, full,
-                          parallel);
+                          Precision::kFloat64, parallel);
   if (iterate) return solve_by_iteration(kernel, samples, label, ridge, tol, full, parallel);
-  const Points points = kernel.points(samples.probs);
+  const Points points = kernel.points(samples.probs, parallel);
   return solve_gram(whole_gram(kernel, points, parallel), samples, label, ridge, full, parallel);
 }
 

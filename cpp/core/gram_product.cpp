@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "products.hpp"
+#include "tile_products.hpp"
 
 namespace ckce {
 namespace {
@@ -42,16 +43,16 @@ void gram_product(const Kernel& kernel, const Points& points, const Panels& v, P
       if (kernel.has_own_part()) {
         for (Index j = 0; j < i; ++j) {
           kernel.tile(points, i, points, j, tile);
-          add_product(own, 1.0, tile, v.panel(j));
+          add_tile_product(tile, v.panel(j), own);
           other.setZero();
-          add_product_tn(other, 1.0, tile, v.panel(i));
+          add_tile_product_tn(tile, v.panel(i), other);
           parallel.wait_until([&] { return done[i - 1].load() > j; });
           out.panel(j) += other;
           done[i].store(j + 1);
           parallel.tick();
         }
         kernel.tile(points, i, points, i, tile);
-        add_product(own, 1.0, tile, v.panel(i));
+        add_tile_product(tile, v.panel(i), own);
       }
       out.panel(i) = own;
       done[i].store(i + 1);
@@ -69,13 +70,14 @@ double off_diagonal_form(const Kernel& kernel, const Points& points, const Panel
         kr.setZero();
         for (Index j = 0; j < i; ++j) {
           kernel.tile(points, i, points, j, tile);
-          add_product(kr, 1.0, tile, r.panel(j));
+          add_tile_product(tile, r.panel(j), kr);
           parallel.tick();
         }
         double strip = 2.0 * kr.cwiseProduct(r.panel(i)).sum();
         kernel.tile(points, i, points, i, tile);
         tile.diagonal().setZero();
-        kr = product(tile, r.panel(i));
+        kr.setZero();
+        add_tile_product(tile, r.panel(i), kr);
         strip += kr.cwiseProduct(r.panel(i)).sum();
         parallel.in_turn(i, [&] { total += strip; });
       };

@@ -20,13 +20,14 @@ void finish_rows(const Samples& samples, const Vector& h_ii, JkceSums& sums) {
 
 JkceSums jkce_exact(const Kernel& kernel, const Samples& samples, const LabelKernel& label,
                     bool full, Parallel& parallel) {
-  const Points points = kernel.points(samples.probs);
+  const Points points = kernel.points(samples.probs, parallel);
   const Panels r = residual_panels(samples, points.q, label, [](double w) { return w; });
+  const Vector k = kernel.diagonal(points, parallel);
   JkceSums sums;
   if (!full) {
     for (Index i = 0; i < samples.n(); ++i) {
       const double w = samples.weight(i);
-      const double h = kernel.self(points, i) * r.row(i).squaredNorm() / (w * w);
+      const double h = k[i] * r.row(i).squaredNorm() / (w * w);
       sums.diagonal += w * h;
       sums.off_diagonal += (w * w - w) * h;
     }
@@ -40,7 +41,7 @@ JkceSums jkce_exact(const Kernel& kernel, const Samples& samples, const LabelKer
   for (Index i = 0; i < samples.n(); ++i) {
     const double w = samples.weight(i);
     sums.rows[i] = kr.row(i).dot(r.row(i)) / w;
-    h_ii[i] = kernel.self(points, i) * r.row(i).squaredNorm() / (w * w);
+    h_ii[i] = k[i] * r.row(i).squaredNorm() / (w * w);
   }
   finish_rows(samples, h_ii, sums);
   return sums;
@@ -72,7 +73,7 @@ JkceSums jkce_features(const Features& features, const Samples& samples, const L
                        bool full, Parallel& parallel) {
   parallel.span(0.0, full ? 0.8 : 1.0);
   Moments moments(features, samples.m());
-  moments.add(features, samples, label, parallel);
+  moments.add(features, samples, &label, Precision::kFloat64, parallel);
   const Matrix s = label.apply(moments.phi_r());  // Phi'diag(w)R F (d, width)
   JkceSums sums;
   sums.off_diagonal = s.squaredNorm() - moments.diagonal;
@@ -102,8 +103,8 @@ JkceSums jkce_features(const Features& features, const Samples& samples, const L
 JkceSums jkce_cholesky(const Kernel& kernel, const Samples& samples, const LabelKernel& label,
                        Index rank, double tol, Pivoting pivoting, std::uint64_t seed, bool full,
                        Parallel& parallel) {
-  const Points points = kernel.points(samples.probs);
-  Cholesky factor(kernel, points, pivoting, seed);
+  const Points points = kernel.points(samples.probs, parallel);
+  Cholesky factor(kernel, points, pivoting, seed, parallel);
   factor.extend(std::min(rank, samples.n()), tol, parallel);
   JkceSums sums = jkce_features(factor, samples, label, full, parallel);
   sums.rank = factor.d();
@@ -125,11 +126,11 @@ Vector jkce_blocks(const Kernel& kernel, const Samples& samples, const LabelKern
       part.labels += first * block_size;
       part.probs.data += first * block_size * part.probs.row_stride;
       part.probs.n = blocks * block_size;
-      const Points points = kernel.points(part.probs);
+      Parallel alone;
+      const Points points = kernel.points(part.probs, alone);
       const Panels r = residual_panels(part, points.q, label, [](double w) { return w; });
       const double pairs = static_cast<double>(block_size) * static_cast<double>(block_size - 1);
       if (block_size > kPanel) {
-        Parallel alone;
         values[first] = off_diagonal_form(kernel, points, r, alone) / pairs;
         return;
       }

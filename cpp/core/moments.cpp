@@ -1,6 +1,7 @@
 #include "moments.hpp"
 
 #include <limits>
+#include <type_traits>
 
 #include "dense.hpp"
 #include "products.hpp"
@@ -13,12 +14,14 @@ namespace {
 // does not cancel.
 constexpr Index kManyClasses = 32;
 
-// One block of rows in float64: Q, then R in its place, and Phi.
+// One block of rows: Q, then R in its place, and Phi.
+template <class Scalar>
 class Block {
  public:
-  Block(const Features& features, Index m) : q_(kBlock, m), phi_(kBlock, features.d()) {}
+  using MatrixS = Eigen::MatrixX<Scalar>;
 
-  static Index count(const Samples& samples) { return (samples.n() + kBlock - 1) / kBlock; }
+  Block(const Features& features, Index m)
+      : q_(kBlock + kPadding, m), phi_(kBlock + kPadding, features.d()) {}
 
   void load(const Features& features, const Samples& samples, Index block) {
     begin = block * kBlock;
@@ -28,8 +31,8 @@ class Block {
     samples.probs.load(begin, rows, q());
     features.fill(begin, q(), phi());
   }
-  MatrixRef q() { return q_.topRows(rows); }
-  MatrixRef phi() { return phi_.topRows(rows); }
+  Eigen::Ref<MatrixS> q() { return q_.topRows(rows); }
+  Eigen::Ref<MatrixS> phi() { return phi_.topRows(rows); }
 
   Index begin = 0;
   Index rows = 0;
@@ -37,9 +40,11 @@ class Block {
   Vector weights;
 
  private:
-  Matrix q_;
-  Matrix phi_;
+  MatrixS q_;
+  MatrixS phi_;
 };
+
+Index block_count(const Samples& samples) { return (samples.n() + kBlock - 1) / kBlock; }
 
 // CKCE by n instead of d unknowns: K = Phi Phi'. O(n^2 d)
 Solution solve_dual(const Features& features, const Samples& samples, const LabelKernel& label,
@@ -58,19 +63,21 @@ Solution solve_dual(const Features& features, const Samples& samples, const Labe
 Moments::Moments(const Features& features, Index m)
     : scattered(features.starts_with_q() && m >= kManyClasses),
       phi_phi(Matrix::Zero(features.d(), features.d())),
-      phi_labels(Matrix::Zero(features.d(), m)) {}
+      labels_phi(Matrix::Zero(m, features.d())) {}
 
-void Moments::add(const Features& features, const Samples& samples, const LabelKernel& label,
-                  Parallel& parallel) {
+template <class Scalar>
+void Moments::add_in(const Features& features, const Samples& samples, const LabelKernel* label,
+                     Parallel& parallel) {
+  using MatrixS = Eigen::MatrixX<Scalar>;
   const Index d = features.d();
   const Index m = samples.m();
   // Adding a block's sum costs d^2 memory traffic: share it between two blocks where that is large.
   const Index blocks_per_task = d > 512 ? 2 : 1;
-  const Index n_blocks = Block::count(samples);
+  const Index n_blocks = block_count(samples);
 
   parallel.each((n_blocks + blocks_per_task - 1) / blocks_per_task, [&] {
-    return [&, block = Block(features, m), sum = Matrix(d, d),
-            sum_labels = Matrix(m, d)](Index task) mutable {
+    return [&, block = Block<Scalar>(features, m), sum = MatrixS(d, d),
+            sum_labels = MatrixS(m, d)](Index task) mutable {
       double sum_weight = 0.0;
       double sum_diagonal = 0.0;
       sum.setZero();
@@ -78,33 +85,45 @@ void Moments::add(const Features& features, const Samples& samples, const LabelK
       const Index last = std::min((task + 1) * blocks_per_task, n_blocks);
       for (Index b = task * blocks_per_task; b < last; ++b) {
         block.load(features, samples, b);
-        MatrixRef phi = block.phi();
-        MatrixRef r = block.q();
-        residuals_in_place(block.labels, r);
+        auto phi = block.phi();
         sum_weight += block.weights.sum();
-        sum_diagonal += block.weights.dot(phi.rowwise().squaredNorm().cwiseProduct(label.norms(r)));
-        if (samples.weights) phi.array().colwise() *= block.weights.array().sqrt();
+        if (label || !scattered) residuals_in_place<Scalar>(block.labels, block.q());
+        if constexpr (std::is_same_v<Scalar, double>)
+          if (label)
+            sum_diagonal += block.weights.dot(
+                phi.rowwise().squaredNorm().cwiseProduct(label->norms(block.q())));
+        const auto root = block.weights.array().sqrt().template cast<Scalar>();
+        if (samples.weights) phi.array().colwise() *= root;
         add_gram(sum, phi);
-        if (samples.weights) phi.array().colwise() *= block.weights.array().sqrt();
+        if (samples.weights) phi.array().colwise() *= root;
         if (scattered) {
           for (Index f = 0; f < d; ++f)
             for (Index i = 0; i < block.rows; ++i) sum_labels(block.labels[i], f) += phi(i, f);
         } else {
-          add_product_tn(sum_labels, 1.0, r, phi);
+          add_product_tn(sum_labels, Scalar(1), block.q(), phi);
         }
       }
       parallel.in_turn(task, [&] {
         weight += sum_weight;
         diagonal += sum_diagonal;
-        phi_phi.triangularView<Eigen::Lower>() += sum;
-        phi_labels += sum_labels.transpose();
+        for (Index j = 0; j < d; ++j)
+          phi_phi.col(j).tail(d - j) += sum.col(j).tail(d - j).template cast<double>();
+        labels_phi += sum_labels.template cast<double>();
       });
     };
   });
 }
 
+void Moments::add(const Features& features, const Samples& samples, const LabelKernel* label,
+                  Precision precision, Parallel& parallel) {
+  if (precision == Precision::kMixed)
+    add_in<float>(features, samples, label, parallel);
+  else
+    add_in<double>(features, samples, label, parallel);
+}
+
 Matrix Moments::phi_r() const {
-  Matrix s = phi_labels;
+  Matrix s = labels_phi.transpose();
   if (!scattered) return s;
   const Index m = s.cols();
   s -= phi_phi.leftCols(m).triangularView<Eigen::Lower>().toDenseMatrix();
@@ -116,13 +135,14 @@ Matrix Moments::phi_r() const {
 }
 
 Solution solve_features(const Features& features, const Samples& samples, const LabelKernel& label,
-                        double ridge, const Vector* residual, bool full, Parallel& parallel) {
+                        double ridge, const Vector* residual, bool full, Precision precision,
+                        Parallel& parallel) {
   if (samples.n() < features.d() && !residual)
     return solve_dual(features, samples, label, ridge, full, parallel);
 
   parallel.span(0.0, full ? 0.4 : 1.0);
   Moments moments(features, samples.m());
-  moments.add(features, samples, label, parallel);
+  moments.add(features, samples, nullptr, precision, parallel);
   Matrix x =
       label.apply(moments.phi_r());  // X = M^-1 Phi'R F with M = Phi'Phi + ridge I  (d, width)
   const RidgeSolver solver(std::move(moments.phi_phi), ridge, parallel);
@@ -140,8 +160,8 @@ Solution solve_features(const Features& features, const Samples& samples, const 
   double s_v = 0.0;
   double eps = 0.0;
   parallel.span(0.4, 1.0);
-  parallel.each(Block::count(samples), [&] {
-    return [&, block = Block(features, samples.m())](Index task) mutable {
+  parallel.each(block_count(samples), [&] {
+    return [&, block = Block<double>(features, samples.m())](Index task) mutable {
       block.load(features, samples, task);
       const Vector spreads = label.spreads(block.q());
       residuals_in_place(block.labels, block.q());

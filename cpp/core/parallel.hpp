@@ -75,6 +75,17 @@ class Parallel {
     if (error_) std::rethrow_exception(error_);
   }
 
+  // work(i) for i = 0 .. count-1, `stripe` of them in a task: for work too small to be shared
+  // singly.
+  template <class Work>
+  void each_striped(Index count, Index stripe, Work work) {
+    each((count + stripe - 1) / stripe, [&] {
+      return [&](Index task) {
+        for (Index i = task * stripe; i < std::min((task + 1) * stripe, count); ++i) work(i);
+      };
+    });
+  }
+
   // Inside a task: waits until `ready()`; gives up when another task has failed.
   template <class Ready>
   void wait_until(Ready ready) {

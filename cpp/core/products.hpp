@@ -7,11 +7,17 @@
 namespace ckce {
 
 using In = Eigen::Ref<const Matrix>;
+using FloatIn = Eigen::Ref<const FloatMatrix>;
 
 void add_product(MatrixRef out, double scale, const In& a, const In& b);     // out += scale a b
 void add_product_tn(MatrixRef out, double scale, const In& a, const In& b);  // out += scale a'b
 void add_product_nt(MatrixRef out, double scale, const In& a, const In& b);  // out += scale a b'
 void add_gram(MatrixRef out, const In& a);  // lower triangle of out += a'a, half the work
+
+// The same in float32, for precision="mixed".
+void add_product_tn(FloatMatrixRef out, float scale, const FloatIn& a, const FloatIn& b);
+void add_product_nt(FloatMatrixRef out, float scale, const FloatIn& a, const FloatIn& b);
+void add_gram(FloatMatrixRef out, const FloatIn& a);
 
 inline Matrix product(const In& a, const In& b) {
   Matrix out = Matrix::Zero(a.rows(), b.cols());

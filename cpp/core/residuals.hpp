@@ -8,9 +8,14 @@
 namespace ckce {
 
 // Turns a block of Q into the same rows of R, in place.
-inline void residuals_in_place(const std::int64_t* labels, MatrixRef q) {
+template <class Scalar>
+void residuals_in_place(const std::int64_t* labels,
+                        Eigen::Ref<Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>> q) {
   q = -q;
-  for (Index i = 0; i < q.rows(); ++i) q(i, labels[i]) += 1.0;
+  for (Index i = 0; i < q.rows(); ++i) q(i, labels[i]) += Scalar(1);
+}
+inline void residuals_in_place(const std::int64_t* labels, MatrixRef q) {
+  residuals_in_place<double>(labels, q);
 }
 
 // A label kernel L = F F' acts as r_i -> r_i F; an empty F is the Kronecker kernel, F = I.

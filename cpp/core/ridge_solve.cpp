@@ -21,8 +21,8 @@ void factor_diagonal_block(MatrixRef a) {
     for (Index k = 0; k < j; ++k) column -= a(j, k) * a.col(k).tail(n - j);
     if (!(a(j, j) > 0.0))
       throw std::domain_error(
-          "regularization is too small: K + lambda n I is not positive definite "
-          "in float64; pass a larger one");
+          "K + lambda n I is not positive definite in float64: pass a larger regularization, "
+          "and if the kernel is a callable, one that is positive semi-definite");
     column /= std::sqrt(a(j, j));
   }
 }

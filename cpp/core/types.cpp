@@ -1,6 +1,7 @@
 #include "types.hpp"
 
 #include <algorithm>
+#include <type_traits>
 
 namespace ckce {
 namespace {
@@ -16,12 +17,12 @@ double read(const char* at) {
 constexpr Index kGroup = 8;  // rows: a cache line of each output column at a time
 
 // kRows rows of all columns; a count known to the compiler is worth a factor of two.
-template <class T, Index kRows>
-void load_group(const char* rows, const Probs& probs, double* out, Index out_stride) {
+template <class T, Index kRows, class Scalar>
+void load_group(const char* rows, const Probs& probs, Scalar* out, Index out_stride) {
   const Index row_stride = probs.row_stride;
   const Index col_stride = probs.col_stride;
   for (Index j = 0; j < probs.m; ++j, rows += col_stride, out += out_stride)
-    for (Index i = 0; i < kRows; ++i) out[i] = read<T>(rows + i * row_stride);
+    for (Index i = 0; i < kRows; ++i) out[i] = static_cast<Scalar>(read<T>(rows + i * row_stride));
 }
 
 using Packet = Eigen::internal::packet_traits<double>::type;
@@ -65,12 +66,12 @@ inline void fetch_ahead(const char* at, Index bytes) {
 #endif
 }
 
-template <class T>
-void load_as(const Probs& probs, Index begin, Index rows, MatrixRef out) {
+template <class T, class Out>
+void load_as(const Probs& probs, Index begin, Index rows, Out& out) {
   const char* from = probs.data + begin * probs.row_stride;
   const Index stride = out.outerStride();
   Index i = 0;
-  if constexpr (kPacket > 1 && sizeof(T) > 2) {
+  if constexpr (kPacket > 1 && sizeof(T) > 2 && std::is_same_v<typename Out::Scalar, double>) {
     if (probs.col_stride == static_cast<Index>(sizeof(T)) && probs.m >= kPacket)
       for (; i + kPacket <= rows; i += kPacket) {
         fetch_ahead(from + i * probs.row_stride, kPacket * probs.row_stride);
@@ -83,17 +84,26 @@ void load_as(const Probs& probs, Index begin, Index rows, MatrixRef out) {
     load_group<T, 1>(from + i * probs.row_stride, probs, out.data() + i, stride);
 }
 
+template <class Out>
+void load_any(const Probs& probs, Index begin, Index rows, Out& out) {
+  switch (probs.dtype) {
+    case Dtype::kFloat16:
+      return load_as<Eigen::half>(probs, begin, rows, out);
+    case Dtype::kFloat32:
+      return load_as<float>(probs, begin, rows, out);
+    case Dtype::kFloat64:
+      return load_as<double>(probs, begin, rows, out);
+  }
+}
+
 }  // namespace
 
 void Probs::load(Index begin, Index rows, MatrixRef out) const {
-  switch (dtype) {
-    case Dtype::kFloat16:
-      return load_as<Eigen::half>(*this, begin, rows, out);
-    case Dtype::kFloat32:
-      return load_as<float>(*this, begin, rows, out);
-    case Dtype::kFloat64:
-      return load_as<double>(*this, begin, rows, out);
-  }
+  load_any(*this, begin, rows, out);
+}
+
+void Probs::load(Index begin, Index rows, FloatMatrixRef out) const {
+  load_any(*this, begin, rows, out);
 }
 
 }  // namespace ckce

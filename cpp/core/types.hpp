@@ -12,16 +12,17 @@ using Index = Eigen::Index;
 using Matrix = Eigen::MatrixXd;
 using Vector = Eigen::VectorXd;
 using MatrixRef = Eigen::Ref<Matrix>;
+using FloatMatrix = Eigen::MatrixXf;
+using FloatMatrixRef = Eigen::Ref<FloatMatrix>;
 
-constexpr Index kPanel = 128;   // rows of a panel: a (kPanel, kPanel) tile of K stays in L2
-constexpr Index kBlock = 1024;  // rows whose features exist at one time; fixed, so bits are too
-
-using Lanes = Eigen::Array<double, 8, 1>;  // rows that loops over columns keep in registers
+constexpr Index kPanel = 128;    // rows of a panel: a (kPanel, kPanel) tile of K stays in L2
+constexpr Index kBlock = 1024;   // rows whose features exist at one time; fixed, so bits are too
+constexpr Index kPadding = 136;  // rows between the columns of a block, else they share cache sets
 
 enum class Dtype { kFloat16, kFloat32, kFloat64 };
 
 // A view on the (n, m) predictions in the caller's memory, any layout. Read through `load` only:
-// what it returns is float64, aligned and column-major, so results do not depend on the layout.
+// what it returns is aligned and column-major, so results do not depend on the layout.
 struct Probs {
   const char* data = nullptr;
   Dtype dtype = Dtype::kFloat64;
@@ -32,6 +33,7 @@ struct Probs {
 
   // out(i, j) = q_{begin + i, j}
   void load(Index begin, Index rows, MatrixRef out) const;
+  void load(Index begin, Index rows, FloatMatrixRef out) const;  // rounded to float32
 };
 
 // The calibration set {(y_i, q_i)}, validated, with optional frequency weights.

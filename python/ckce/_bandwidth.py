@@ -6,7 +6,7 @@ from typing import Any
 from ckce import _core
 from ckce._config import resolve_threads
 from ckce._kernels import KERNELS
-from ckce._validate import Samples, check_choice, check_probs, check_seed
+from ckce._validate import Samples, check_bool, check_choice, check_probs, check_seed
 
 MEDIAN_ROWS = 2000
 
@@ -104,8 +104,8 @@ def median_bandwidth(
     samples = check_probs(
         y_prob,
         sample_weight=sample_weight,
-        normalize=normalize,
-        from_logits=from_logits,
+        normalize=check_bool("normalize", normalize),
+        from_logits=check_bool("from_logits", from_logits),
         n_threads=threads,
     )
     return pooled_median([samples], kernel, check_seed(random_state), threads)[0]

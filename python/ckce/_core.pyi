@@ -93,6 +93,7 @@ def ckce_fourier(
     label_factor: Doubles | None,
     frequencies: Doubles,
     linear_part: bool,
+    mixed: bool,
     ridge: float,
     full: bool,
     n_threads: int,

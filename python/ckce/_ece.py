@@ -1,5 +1,6 @@
 """Expected calibration error by binning."""
 
+import hashlib
 import math
 from dataclasses import dataclass, field
 from typing import Any
@@ -163,8 +164,9 @@ def estimate_ece(
     norm: str,
     debias: bool,
     n_threads: int,
+    prepared: str | None = None,
 ) -> EceEstimate:
-    """ECE of checked samples."""
+    """ECE of checked samples; `prepared` says in the signature what was done to them."""
     data = (samples.probs, samples.labels, samples.weights)
     edges = confidence = frequency = per_class = None
     if variant == "simplex":
@@ -189,7 +191,10 @@ def estimate_ece(
     words += ["debias"] if debias else []
     words += [f"bins:{n_bins}({strategy})", f"n:{samples.n}", f"m:{samples.m}"]
     if samples.weights is not None:
-        words.append(f"w:{samples.weight!r}")
+        digest = hashlib.sha256(samples.weights.tobytes()).hexdigest()[:12]
+        words.append(f"w:{samples.weight!r}({digest})")
+    if prepared is not None:
+        words.append(f"in:{prepared}")
     return EceEstimate(
         value=value,
         variant=variant,
@@ -206,6 +211,13 @@ def estimate_ece(
         per_class=per_class,
         signature="|".join(words),
     )
+
+
+def preparation(normalize: bool, from_logits: bool) -> str | None:
+    """What a signature says of the input."""
+    if normalize:
+        return "normalized"
+    return "logits" if from_logits else None
 
 
 def check_binning(variant: object, strategy: object) -> None:
@@ -285,6 +297,7 @@ def ece_estimate(
         norm=norm,
         debias=debias,
         n_threads=threads,
+        prepared=preparation(normalize, from_logits),
     )
 
 

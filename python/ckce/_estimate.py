@@ -40,9 +40,9 @@ class Estimate:
         Products with K (``exact`` by iteration).
     rank : int or None
         Rank of the factor (``cholesky``).
-    debias_rank : int or None
+    debias_rank, debias_error : int or None, float or None
         Rank of the factor from which `debiased` and `floor` come when the exact diagonal would need
-        n solves (``exact`` by iteration).
+        n solves (``exact`` by iteration), and about the most that they can be off.
     per_class : ndarray of shape (n_classes,) or None
         Contributions of the classes, which add up to `value`; None with a label kernel.
     influence : ndarray of shape (n_samples,)
@@ -70,6 +70,7 @@ class Estimate:
     iterations: int | None
     rank: int | None
     debias_rank: int | None
+    debias_error: float | None
     per_class: NDArray[np.float64] | None = field(repr=False, compare=False)
     influence: NDArray[np.float64] = field(repr=False, compare=False)
     signature: str
@@ -114,7 +115,7 @@ class Estimate:
             how.append(f"{self.iterations} products with K")
         if self.rank:
             how.append(f"rank {self.rank}")
-        note = f" (rank {self.debias_rank})" if self.debias_rank else ""
+        note = f", to {self.debias_error:.1e}" if self.debias_error else ""
         bandwidth = "" if self.bandwidth is None else f"bandwidth {self.bandwidth:.6g}, "
         rows = [
             ("CKCE", f"{self.value:.6g}", accuracy),

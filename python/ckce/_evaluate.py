@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ckce._config import resolve_threads
-from ckce._ece import EceEstimate, check_bins, estimate_ece
+from ckce._ece import EceEstimate, check_bins, estimate_ece, preparation
 from ckce._estimate import Estimate
 from ckce._jkce import JkceEstimate, jkce_estimate
 from ckce._metrics import estimate
@@ -268,6 +268,8 @@ def evaluate(
         "kernel": kernel,
         "bandwidth": bandwidth,
         "random_state": random_state,
+        "normalize": normalize,  # done already; for the signature
+        "from_logits": from_logits,
         "n_threads": threads,
         "progress": progress,
     }
@@ -281,6 +283,7 @@ def evaluate(
             norm="l1",
             debias=False,
             n_threads=threads,
+            prepared=preparation(normalize, from_logits),
         )
         for variant in ("simplex", "top_label", "class_wise")
     }

@@ -394,6 +394,7 @@ def _resolve_jkce(
         method=method,
         block_size=block_size,
         regularization=None,
+        precision="float64",
         **options,
     )
     if problem.method != "block":

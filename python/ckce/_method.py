@@ -10,6 +10,8 @@ EXACT_BUDGET = 2e10
 #: Rows up to which "auto" affords a Cholesky factor of AUTO_RANK columns (1 GB).
 CHOLESKY_ROWS = 2**18
 AUTO_RANK = 500
+#: Classes above which the linear part alone takes most of that rank, and "fourier" is closer.
+CHOLESKY_CLASSES = 100
 
 
 def choose_method(n: int, m: int, kernel: str) -> str:
@@ -20,4 +22,6 @@ def choose_method(n: int, m: int, kernel: str) -> str:
         return "cholesky"  # reaches 1e-10 at a rank of 10 to 20
     if n * n * (m + 16) <= EXACT_BUDGET:
         return "exact"
-    return "cholesky" if n <= CHOLESKY_ROWS else "fourier"
+    if m <= CHOLESKY_CLASSES and n <= CHOLESKY_ROWS:
+        return "cholesky"
+    return "fourier"

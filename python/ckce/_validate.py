@@ -113,7 +113,7 @@ def check_choice(name: str, value: object, choices: Sequence[str]) -> str:
 
 def check_positive(name: str, value: object) -> float:
     """A finite number above zero."""
-    if isinstance(value, bool) or not isinstance(value, (numbers.Real, np.number)):
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number, got {value!r}")
     number = float(value)
     if not (math.isfinite(number) and number > 0.0):
@@ -194,7 +194,8 @@ def _as_array(name: str, value: Any) -> NDArray[Any]:
 
 
 def _is_half(original: Any, array: NDArray[Any]) -> bool:
-    return array.dtype == np.float16 or "bfloat16" in str(getattr(original, "dtype", ""))
+    half = array.dtype.kind == "f" and array.dtype.itemsize == 2  # of either byte order
+    return half or "bfloat16" in str(getattr(original, "dtype", ""))
 
 
 def _check_swapped(truth: NDArray[Any], probs: NDArray[Any]) -> None:
@@ -357,7 +358,7 @@ def _as_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
             f"sample_weight has mean {mean:.3g}; weights count copies of a row, and CKCE depends on "
             "their sum through lambda = N^(-1/4): rescale them to mean 1 if they are importances",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     return weights
 

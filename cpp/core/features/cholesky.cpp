@@ -9,17 +9,18 @@
 namespace ckce {
 
 Cholesky::Cholesky(const Kernel& kernel, const Points& points, Pivoting pivoting,
-                   std::uint64_t seed)
-    : kernel_(kernel), points_(points), pivoting_(pivoting), random_(seed), residual_(points.n()) {
-  for (Index i = 0; i < points.n(); ++i) {
-    residual_[i] = kernel.self(points, i);
-    trace_ += residual_[i];
+                   std::uint64_t seed, Parallel& parallel)
+    : kernel_(kernel),
+      points_(points),
+      pivoting_(pivoting),
+      random_(seed),
+      residual_(kernel.diagonal(points, parallel)) {
+  for (Index i = 0; i < points.n(); ++i)
     if (residual_[i] > largest_) {
       largest_ = residual_[i];
       largest_row_ = i;
     }
-  }
-  residual_trace_ = trace_;
+  trace_ = residual_trace_ = residual_.sum();
   largest_residual_ = largest_;
 }
 
@@ -108,12 +109,11 @@ void Cholesky::add(const std::vector<Index>& candidates, Parallel& parallel) {
           last.columns.panel(i).middleCols(last.used, width) = block;
           e_ii = (e_ii - block.topRows(n_rows).rowwise().squaredNorm()).cwiseMax(0.0);
         }
-        for (Index k = 0; k < n_rows; ++k) {
-          summary.trace += e_ii[k];
-          if (e_ii[k] > summary.largest) {
-            summary.largest = e_ii[k];
-            summary.row = i * kPanel + k;
-          }
+        summary.trace += e_ii.sum();
+        if (const double largest = e_ii.maxCoeff(); largest > summary.largest) {
+          summary.largest = largest;
+          summary.row = i * kPanel;
+          while (residual_[summary.row] != largest) ++summary.row;  // the first of equals
         }
       }
     };
@@ -162,11 +162,11 @@ void Cholesky::fill(Index begin, const In& q, MatrixRef phi) const {
 Solution solve_cholesky(const Kernel& kernel, const Samples& samples, const LabelKernel& label,
                         Index rank, double tol, Pivoting pivoting, std::uint64_t seed, double ridge,
                         bool full, Parallel& parallel) {
-  const Points points = kernel.points(samples.probs);
-  Cholesky factor(kernel, points, pivoting, seed);
+  const Points points = kernel.points(samples.probs, parallel);
+  Cholesky factor(kernel, points, pivoting, seed, parallel);
   factor.extend(std::min(rank, samples.n()), tol, parallel);
-  Solution solution =
-      solve_features(factor, samples, label, ridge, &factor.residual(), full, parallel);
+  Solution solution = solve_features(factor, samples, label, ridge, &factor.residual(), full,
+                                     Precision::kFloat64, parallel);
   solution.rank = factor.d();
   return solution;
 }

@@ -20,12 +20,14 @@ enum class Pivoting {
 
 class Cholesky : public Features {
  public:
-  Cholesky(const Kernel& kernel, const Points& points, Pivoting pivoting, std::uint64_t seed);
+  Cholesky(const Kernel& kernel, const Points& points, Pivoting pivoting, std::uint64_t seed,
+           Parallel& parallel);
 
   // Adds columns until tr E <= tol tr K, or there are `rank`, or E is down at the level of
   // round-off. O(n rank (m + rank))
   void extend(Index rank, double tol, Parallel& parallel);
 
+  using Features::fill;
   Index d() const override { return static_cast<Index>(pivots_.size()); }
   void fill(Index begin, const In& q, MatrixRef phi) const override;
   const Vector& residual() const { return residual_; }  // E_ii (n,)
@@ -33,7 +35,6 @@ class Cholesky : public Features {
 
  private:
   static constexpr double kRoundOff = 1e-12;  // never pivot below this share of the largest k(q, q)
-  static constexpr Index kStripe = 32;        // panels of a task
   struct Chunk {                              // columns [first, first + used) of G
     Panels columns;
     Index first;

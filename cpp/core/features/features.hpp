@@ -1,6 +1,8 @@
 // Maps phi with Phi Phi' ~ K. Rows come in blocks; Phi never exists whole.
 #pragma once
 
+#include <stdexcept>
+
 #include "../products.hpp"
 #include "../types.hpp"
 
@@ -14,6 +16,10 @@ class Features {
   virtual bool starts_with_q() const { return false; }
   // phi(i, :) = phi(q_i) for the samples begin, begin + 1, ..., whose predictions are q (rows, m).
   virtual void fill(Index begin, const In& q, MatrixRef phi) const = 0;
+  // The same in float32; only streaming feature maps have it.
+  virtual void fill(Index, const FloatIn&, FloatMatrixRef) const {
+    throw std::logic_error("this feature map is float64 only");
+  }
 };
 
 }  // namespace ckce

@@ -12,7 +12,9 @@ class Fourier : public Features {
  public:
   // frequencies (D, m), already divided by the bandwidth
   Fourier(Matrix frequencies, bool linear_part)
-      : frequencies_(std::move(frequencies)), linear_part_(linear_part) {}
+      : frequencies_(std::move(frequencies)),
+        float_frequencies_(frequencies_.cast<float>()),
+        linear_part_(linear_part) {}
 
   Index d() const override {
     return 2 * frequencies_.rows() + (linear_part_ ? frequencies_.cols() : 0);
@@ -20,9 +22,11 @@ class Fourier : public Features {
   bool starts_with_q() const override { return linear_part_; }
 
   void fill(Index begin, const In& q, MatrixRef phi) const override;
+  void fill(Index begin, const FloatIn& q, FloatMatrixRef phi) const override;
 
  private:
   Matrix frequencies_;
+  FloatMatrix float_frequencies_;
   bool linear_part_;
 };
 

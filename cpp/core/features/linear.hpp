@@ -7,6 +7,7 @@ namespace ckce {
 
 class LinearFeatures : public Features {
  public:
+  using Features::fill;
   explicit LinearFeatures(Index m) : m_(m) {}
   Index d() const override { return m_; }
   bool starts_with_q() const override { return true; }

@@ -1,42 +1,55 @@
-// Tiles of distances by differences: exact for close pairs, and as fast as a product for small m.
+// Tiles of distances and products, summed in registers.
 #pragma once
 
+#include "../elementary.hpp"
 #include "../types.hpp"
 
 namespace ckce {
 
-using Lanes = Eigen::Array<double, 8, 1>;
+// Two registers of this instruction set. Lanes never mix, so their number does not change bits.
+constexpr int kLanes = 2 * Eigen::internal::packet_traits<double>::size;
+using Lanes = Eigen::Array<double, kLanes, 1>;
 
+// out[i] = exp(x[i]), x <= 0
+inline void exp_of_negative(const Lanes& x, double* out) {
+  for (int i = 0; i < kLanes; ++i) out[i] = exp_of_negative(x[i]);
+}
+
+// What is summed over the coordinates: sum += term(x, y).
 struct SquaredL2 {
-  static void add(Lanes& sum, const Lanes& difference) { sum += difference * difference; }
+  static void add(Lanes& sum, const Lanes& x, double y) { sum += (x - y) * (x - y); }
 };
-
 struct L1 {
-  static void add(Lanes& sum, const Lanes& difference) { sum += difference.abs(); }
+  static void add(Lanes& sum, const Lanes& x, double y) { sum += (x - y).abs(); }
+};
+struct Dot {
+  static void add(Lanes& sum, const Lanes& x, double y) { sum += x * y; }
 };
 
-// out(i, j) = finish(distance(a_i, b_j)) for two panels of m columns and all columns j of out. Four
-// columns at a time, so that the running sums stay in registers.
-template <class Norm, Index kColumns, class Finish>
-void distance_columns(const double* a, const double* b, Index m, MatrixRef out, Index j,
-                      Finish finish) {
-  for (Index i = 0; i < kPanel; i += Lanes::SizeAtCompileTime) {
+// finish(i, j, sums, out) for kLanes rows i, ... of column j, where sums = sum_f term(a_if, b_jf)
+// for two panels of m columns. kColumns at a time, so that the sums stay in registers.
+template <class Term, Index kColumns, class Finish>
+void tile_columns(const double* a, const double* b, Index m, MatrixRef out, Index j,
+                  Finish finish) {
+  for (Index i = 0; i < kPanel; i += kLanes) {
     Lanes sums[kColumns];
     for (Index c = 0; c < kColumns; ++c) sums[c].setZero();
     for (Index f = 0; f < m; ++f) {
       const Lanes x = Eigen::Map<const Lanes>(a + f * kPanel + i);
-      for (Index c = 0; c < kColumns; ++c) Norm::add(sums[c], x - b[f * kPanel + j + c]);
+      for (Index c = 0; c < kColumns; ++c) Term::add(sums[c], x, b[f * kPanel + j + c]);
     }
-    for (Index c = 0; c < kColumns; ++c) Eigen::Map<Lanes>(&out(i, j + c)) = finish(sums[c]);
+    for (Index c = 0; c < kColumns; ++c) finish(i, j + c, sums[c], &out(i, j + c));
   }
 }
 
-template <class Norm, class Finish>
-void distance_tile(const double* a, const double* b, Index m, MatrixRef out, Finish finish) {
-  static_assert(kPanel % Lanes::SizeAtCompileTime == 0, "a panel is whole lanes");
-  const Index in_fours = out.cols() / 4 * 4;
-  for (Index j = 0; j < in_fours; j += 4) distance_columns<Norm, 4>(a, b, m, out, j, finish);
-  for (Index j = in_fours; j < out.cols(); ++j) distance_columns<Norm, 1>(a, b, m, out, j, finish);
+// All columns of out.
+template <class Term, class Finish>
+void tile_of(const double* a, const double* b, Index m, MatrixRef out, Finish finish) {
+  static_assert(kPanel % kLanes == 0, "a panel is whole lanes");
+  constexpr Index kColumns = 8;
+  const Index whole = out.cols() / kColumns * kColumns;
+  for (Index j = 0; j < whole; j += kColumns) tile_columns<Term, kColumns>(a, b, m, out, j, finish);
+  for (Index j = whole; j < out.cols(); ++j) tile_columns<Term, 1>(a, b, m, out, j, finish);
 }
 
 }  // namespace ckce

@@ -14,37 +14,44 @@ class Gaussian : public Kernel {
 
   // x = (q - mean) / bandwidth: centred, because products of x then round at the scale of the
   // spread of the predictions and not at that of the simplex.
-  void prepare(Points& points) const override {
-    points.x = points.q;
-    for (Index j = 0; j < points.q.width(); ++j) {
-      double sum = 0.0;
-      for (Index i = 0; i < points.q.count(); ++i) sum += points.q.panel(i).col(j).sum();
-      const double mean = sum / static_cast<double>(points.n());
-      for (Index i = 0; i < points.q.count(); ++i)
-        points.x.panel(i).col(j).array() = (points.q.panel(i).col(j).array() - mean) / bandwidth_;
-    }
+  void prepare(Points& points, const Vector& mean, Parallel& parallel) const override {
+    points.x = Panels(points.n(), points.q.width(), Panels::Unset());
     points.half_norms.resize(kPanel, points.q.count());
-    for (Index i = 0; i < points.q.count(); ++i)
+    parallel.each_striped(points.q.count(), kStripe, [&](Index i) {
+      points.x.panel(i) = (points.q.panel(i).rowwise() - mean.transpose()) / bandwidth_;
       points.half_norms.col(i) = 0.5 * points.x.panel(i).rowwise().squaredNorm();
+    });
     // A product of vectors of squared norm s is off by about s eps.
-    points.expanded = points.q.width() > kSmall && points.half_norms.maxCoeff() <= 64.0;
+    points.expanded = points.half_norms.maxCoeff() <= 64.0;
   }
 
   void tile(const Points& a, Index i, const Points& b, Index j, MatrixRef out) const override {
+    const double* a_x = a.x.panel(i).data();
+    const double* b_x = b.x.panel(j).data();
+    const double* a_half = a.half_norms.col(i).data();
+    const double* b_half = b.half_norms.col(j).data();
+    const Index m = a.x.width();
     if (!a.expanded) {
-      distance_tile<SquaredL2>(a.x.panel(i).data(), b.x.panel(j).data(), a.x.width(), out,
-                               [](const Lanes& d) -> Lanes { return (-0.5 * d).exp(); });
+      tile_of<SquaredL2>(a_x, b_x, m, out, [](Index, Index, const Lanes& sums, double* to) {
+        exp_of_negative(-0.5 * sums, to);
+      });
       return;
     }
+    // -|x - y|^2 / 2 = <x, y> - |x|^2 / 2 - |y|^2 / 2
+    const auto finish = [&](Index row, Index column, const Lanes& dots, double* to) {
+      const Lanes exponents = dots - Eigen::Map<const Lanes>(a_half + row) - b_half[column];
+      exp_of_negative(exponents.min(0.0), to);
+    };
+    if (m <= kSmall) return tile_of<Dot>(a_x, b_x, m, out, finish);
     out.setZero();
     add_product_nt(out, 1.0, a.x.panel(i), b.x.panel(j).topRows(out.cols()));
-    for (Index c = 0; c < out.cols(); ++c)
-      out.col(c).array() =
-          (out.col(c).array() - a.half_norms.col(i).array() - b.half_norms(c, j)).min(0.0).exp();
+    for (Index column = 0; column < out.cols(); ++column)
+      for (Index row = 0; row < kPanel; row += kLanes)
+        finish(row, column, Eigen::Map<const Lanes>(&out(row, column)), &out(row, column));
   }
 
  private:
-  static constexpr Index kSmall = 24;  // up to here differences are as fast as a product
+  static constexpr Index kSmall = 32;  // up to here sums in registers beat a packed product
   double bandwidth_;
 };
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "../parallel.hpp"
 #include "../types.hpp"
 
 namespace ckce {
@@ -23,23 +24,23 @@ struct Points {
   Points subset(const std::vector<Index>& rows) const;
 };
 
+constexpr Index kStripe = 8;  // panels of a task that only passes over rows
+
 class Kernel {
  public:
   virtual ~Kernel() = default;
   virtual bool has_linear_part() const { return false; }
   virtual bool has_own_part() const { return true; }
-  // Fills the kernel's own coordinates of points.q.
-  virtual void prepare(Points&) const {}
+  // Fills the kernel's own coordinates of points.q, whose rows have this mean.
+  virtual void prepare(Points&, const Vector& /*mean*/, Parallel&) const {}
   // out(i, j) = k(a_i, b_j) - <a_i, b_j> [linear part], for panel `i` of a and panel `j` of b.
   virtual void tile(const Points& a, Index i, const Points& b, Index j, MatrixRef out) const = 0;
 
-  Points points(const Probs& probs) const;
+  Points points(const Probs& probs, Parallel& parallel) const;
   // out(i, j) = k(a_i, b_j)
   void full_tile(const Points& a, Index i, const Points& b, Index j, MatrixRef out) const;
-  // k(q_i, q_i); every own part here is 1 on the diagonal.
-  double self(const Points& points, Index i) const {
-    return (has_linear_part() ? points.q.row(i).squaredNorm() : 0.0) + (has_own_part() ? 1.0 : 0.0);
-  }
+  // k(q_i, q_i) (n,); every own part here is 1 on the diagonal.
+  Vector diagonal(const Points& points, Parallel& parallel) const;
 };
 
 std::unique_ptr<Kernel> make_kernel(const std::string& name, double bandwidth);

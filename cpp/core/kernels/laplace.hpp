@@ -12,8 +12,10 @@ class Laplace : public Kernel {
   explicit Laplace(double bandwidth) : scale_(-1.0 / bandwidth) {}
 
   void tile(const Points& a, Index i, const Points& b, Index j, MatrixRef out) const override {
-    distance_tile<L1>(a.q.panel(i).data(), b.q.panel(j).data(), a.q.width(), out,
-                      [this](const Lanes& d) -> Lanes { return (scale_ * d).exp(); });
+    tile_of<L1>(a.q.panel(i).data(), b.q.panel(j).data(), a.q.width(), out,
+                [this](Index, Index, const Lanes& sums, double* to) {
+                  exp_of_negative(scale_ * sums, to);
+                });
   }
 
  private:

@@ -34,13 +34,28 @@ Points Points::subset(const std::vector<Index>& rows) const {
   return chosen;
 }
 
-Points Kernel::points(const Probs& probs) const {
+Points Kernel::points(const Probs& probs, Parallel& parallel) const {
   Points points;
-  points.q = Panels(probs.n, probs.m);
-  for (Index i = 0; i < points.q.count(); ++i)
-    probs.load(i * kPanel, std::min(kPanel, probs.n - i * kPanel), points.q.panel(i));
-  prepare(points);
+  points.q = Panels(probs.n, probs.m, Panels::Unset());
+  Matrix sums(probs.m, points.q.count());
+  parallel.each_striped(points.q.count(), kStripe, [&](Index i) {
+    const Index rows = std::min(kPanel, probs.n - i * kPanel);
+    points.q.panel(i).bottomRows(kPanel - rows).setZero();
+    probs.load(i * kPanel, rows, points.q.panel(i));
+    sums.col(i) = points.q.panel(i).colwise().sum().transpose();
+  });
+  prepare(points, sums.rowwise().sum() / static_cast<double>(probs.n), parallel);
   return points;
+}
+
+Vector Kernel::diagonal(const Points& points, Parallel& parallel) const {
+  Vector k = Vector::Constant(points.n(), has_own_part() ? 1.0 : 0.0);
+  if (has_linear_part())
+    parallel.each_striped(points.q.count(), kStripe, [&](Index i) {
+      const Index rows = std::min(kPanel, points.n() - i * kPanel);
+      k.segment(i * kPanel, rows) += points.q.panel(i).topRows(rows).rowwise().squaredNorm();
+    });
+  return k;
 }
 
 void Kernel::full_tile(const Points& a, Index i, const Points& b, Index j, MatrixRef out) const {

@@ -1,0 +1,22 @@
+"""A test that takes `case` runs over every metric, method and kernel of shared.CASES."""
+
+import hypothesis
+import pytest
+from shared import CASES
+
+hypothesis.settings.register_profile(
+    "ckce", deadline=None, derandomize=True, max_examples=30, database=None
+)
+hypothesis.settings.load_profile("ckce")
+
+
+def pytest_generate_tests(metafunc):
+    marked = any("case" in mark.args[0] for mark in metafunc.definition.iter_markers("parametrize"))
+    if "case" in metafunc.fixturenames and not marked:
+        metafunc.parametrize("case", CASES, ids=str)
+
+
+@pytest.fixture(autouse=True)
+def _own_threads(monkeypatch):
+    """The environment of the machine must not choose what is tested."""
+    monkeypatch.delenv("CKCE_NUM_THREADS", raising=False)

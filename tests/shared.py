@@ -1,0 +1,177 @@
+"""What the tests share: data, the one list of estimators, the tolerance."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from hypothesis import assume
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import ckce
+from ckce import reference
+from ckce._kernels import KERNELS
+
+RANK = 6
+
+
+def sample(n=40, m=3, seed=0, concentration=1.0):
+    """Rows of the simplex, and labels drawn from their square roots: not calibrated."""
+    rng = np.random.default_rng(seed)
+    q = rng.dirichlet(np.full(m, concentration), n)
+    odds = np.sqrt(q) + 1e-3
+    odds /= odds.sum(axis=1, keepdims=True)
+    y = np.minimum((odds.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1), m - 1)
+    return y, q
+
+
+def label_kernel(m, seed=1, rank=None):
+    root = np.random.default_rng(seed).normal(size=(m, m if rank is None else rank))
+    return root @ root.T
+
+
+def _duplicates():
+    y, q = sample(9, 3, seed=3)
+    return np.concatenate([y, y[::-1]]), np.concatenate([q, q])
+
+
+# Edge data of every estimator: name -> (y, q).
+EDGES = {
+    "more classes than rows": sample(5, 12, seed=1),
+    "many classes": sample(30, 40, seed=2),
+    "one row": sample(1, 3, seed=3),
+    "two rows": sample(2, 2, seed=4),
+    "duplicates": _duplicates(),
+    "hard": (np.arange(20) % 3, np.eye(4)[np.arange(20) % 4]),
+    "hard and right": (np.arange(8) % 3, np.eye(3)[np.arange(8) % 3]),
+    "constant": (np.arange(10) % 3, np.full((10, 3), [0.5, 0.25, 0.25])),
+    "two classes": sample(30, 2, seed=5),
+    "nearly hard": sample(25, 5, seed=6, concentration=0.02),
+    "nearly constant": sample(25, 5, seed=7, concentration=1e6),
+    "a panel and one row": sample(129, 3, seed=8),
+    "a class is absent": (np.zeros(12, int), sample(12, 3, seed=9)[1]),
+}
+
+
+@st.composite
+def calibration_sets(draw, max_n=12, max_m=6):
+    """Labels and rows built from arbitrary floats, zeros and repetitions among them."""
+    n, m = draw(st.integers(1, max_n)), draw(st.integers(2, max_m))
+    raw = draw(hnp.arrays(np.float64, (n, m), elements=st.floats(0, 1)))
+    raw[raw.sum(axis=1) == 0] = 1.0
+    y = draw(hnp.arrays(np.int64, n, elements=st.integers(0, m - 1)))
+    q = raw / raw.sum(axis=1, keepdims=True)
+    assume(oracle_can_see(y, q))
+    return y, q
+
+
+def oracle_can_see(y, q):
+    """False where residuals are so small that the oracle, which subtracts operators, loses them."""
+    return np.abs(np.eye(q.shape[1])[y] - q).max() > 1e-2
+
+
+bandwidths = st.floats(0.05, 5.0)
+
+
+def agree(value, expected, scale):
+    """The tolerance of every comparison with the oracle; `scale` because the truth can be 0."""
+    bound = 1e-9 * abs(expected) + 1e-13 * scale
+    assert abs(value - expected) <= bound, f"{value!r} is not {expected!r} to within {bound:.1e}"
+
+
+def feature_kernel(frequencies, linear_part):
+    """The kernel that Fourier features stand for."""
+
+    def kernel(p, q):
+        a, b = (reference.fourier_features(x, frequencies, linear_part) for x in (p, q))
+        return a @ b.T
+
+    return kernel
+
+
+@dataclass(frozen=True)
+class Case:
+    """An estimator with its oracle; calling it calls the public function."""
+
+    metric: str
+    method: str
+    kernel: str
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self):
+        return "-".join([self.metric, *self.extra.values(), self.method, self.kernel])
+
+    @property
+    def public(self):
+        return getattr(ckce, self.metric)
+
+    def options(self, m, bandwidth=0.7):
+        """Everything that fixes the number but the data."""
+        options = {"method": self.method, "kernel": self.kernel, **self.extra}
+        if self.method == "fourier":
+            options["frequencies"] = self.frequencies(m, bandwidth)
+        elif self.kernel != "linear":
+            options["bandwidth"] = bandwidth
+        if self.method == "cholesky":
+            options["rank"] = RANK
+        return options
+
+    def frequencies(self, m, bandwidth):
+        return ckce.fourier_frequencies(m, 8, bandwidth=bandwidth, kernel=self.kernel)
+
+    def __call__(self, y, q, bandwidth=0.7, **options):
+        return self.public(y, q, **self.options(np.shape(q)[1], bandwidth), **options)
+
+    def oracle_kernel(self, m, bandwidth):
+        if self.method != "fourier":
+            return self.kernel
+        return feature_kernel(self.frequencies(m, bandwidth), KERNELS[self.kernel].linear_part)
+
+    def oracle(self, y, q, bandwidth=0.7, **options):
+        m = q.shape[1]
+        kernel = self.oracle_kernel(m, bandwidth)
+        if self.metric == "jkce":
+            return reference.jkce(y, q, kernel=kernel, bandwidth=bandwidth, **self.extra, **options)
+        if self.method == "fourier":
+            options["frequencies"] = self.frequencies(m, bandwidth)
+            options["linear_part"] = KERNELS[self.kernel].linear_part
+            return reference.ckce_fourier(y, q, **options)
+        if self.method == "cholesky":
+            options["rank"] = RANK
+            return reference.ckce_cholesky(y, q, kernel=kernel, bandwidth=bandwidth, **options)
+        return reference.ckce(y, q, kernel=kernel, bandwidth=bandwidth, **options)
+
+    def scale(self, y, q, bandwidth=0.7, **options):
+        """The debias term, or sum k_ii |r_i|^2 / n^2 for JKCE."""
+        kernel = self.oracle_kernel(q.shape[1], bandwidth)
+        if self.metric == "ckce":
+            return reference.debias_term(y, q, kernel=kernel, bandwidth=bandwidth, **options)
+        k = np.diag(reference.gram(kernel, q, q, bandwidth))
+        r = np.eye(q.shape[1])[y] - q
+        ell = options.get("label_kernel")
+        norms = np.sum(r * (r if ell is None else r @ ell), axis=1)
+        return float(k @ norms) / len(y) ** 2
+
+    def check(self, y, q, bandwidth=0.7, **options):
+        value = self(y, q, bandwidth, **options)
+        expected = self.oracle(y, q, bandwidth, **options)
+        agree(value, expected, self.scale(y, q, bandwidth, **options))
+
+
+FOURIER_KERNELS = [name for name, kernel in KERNELS.items() if kernel.spectrum is not None]
+JKCE = [{"estimator": "unbiased"}, {"estimator": "biased"}]
+
+# A new kernel joins by its entry in KERNELS; a new method or metric is a line here.
+CASES = [
+    *(Case("ckce", "exact", kernel) for kernel in KERNELS),
+    *(Case("ckce", "fourier", kernel) for kernel in FOURIER_KERNELS),
+    *(Case("ckce", "cholesky", kernel) for kernel in KERNELS),
+    *(Case("jkce", "exact", kernel, extra) for kernel in KERNELS for extra in JKCE),
+    *(Case("jkce", "fourier", kernel, extra) for kernel in FOURIER_KERNELS for extra in JKCE),
+]
+
+
+def cases(metric=None, method=None):
+    return [
+        case for case in CASES if metric in (None, case.metric) and method in (None, case.method)
+    ]

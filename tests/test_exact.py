@@ -1,0 +1,223 @@
+"""method="exact": the factorisation, the iteration and what they promise."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from shared import EDGES, agree, label_kernel, sample
+
+import ckce
+from ckce import _core, reference
+from ckce._kernels import KERNELS
+
+OWN_PART = [name for name in KERNELS if name != "linear"]  # linear is neither: it has features
+
+
+def solve(y, q, *, iterate, kernel="linear_gaussian", bandwidth=0.7, tol=1e-10, full=False, **more):
+    weights, factor, n_threads = (more.get(name) for name in ("weights", "factor", "n_threads"))
+    total = len(y) if weights is None else weights.sum()
+    ridge = more.get("lam", total**-0.25) * total
+    y = y.astype(np.int64)
+    return _core.ckce_exact(
+        q, y, weights, factor, kernel, bandwidth, ridge, tol, full, iterate, n_threads or 2, None
+    )
+
+
+@pytest.mark.parametrize("m", [2, 10, 100])
+def test_iteration_equals_factorisation(m):
+    y, q = sample(3000, m, concentration=1 / m)
+    bandwidth = ckce.median_bandwidth(q)
+    direct, solved = (solve(y, q, iterate=i, bandwidth=bandwidth) for i in (False, True))
+    assert solved.iterations > 0
+    assert direct.iterations == 0
+    assert solved.value == pytest.approx(direct.value, rel=1e-9, abs=0)
+    assert abs(solved.value - direct.value) <= solved.bound + 1e-13 * direct.value
+    assert solved.bound <= 1e-10 * solved.value
+    assert solved.per_class == pytest.approx(direct.per_class, rel=1e-7)
+
+
+@pytest.mark.parametrize("m", [2, 10, 100])
+def test_debias_and_floor_of_the_iteration(m):
+    # They come from a factor of low rank; what that may miss is reported.
+    y, q = sample(1000, m, concentration=1 / m)
+    more = {"bandwidth": ckce.median_bandwidth(q), "full": True}
+    direct, solved = (solve(y, q, iterate=i, **more) for i in (False, True))
+    for name in ("debias", "floor"):
+        assert getattr(solved, name) == pytest.approx(getattr(direct, name), rel=1e-3, abs=0)
+    assert abs(solved.debias - direct.debias) <= solved.debias_error + 1e-9 * direct.debias
+    assert solved.debias_error <= 1e-3 * direct.debias
+    assert 0 < solved.debias_rank <= 1000
+    deviation = np.abs(solved.influence - direct.influence).max()
+    assert deviation <= 1e-5 * np.abs(direct.influence).max()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("general", [False, True])
+@pytest.mark.parametrize("kernel", OWN_PART)
+def test_iteration_with_weights_and_label_kernels(kernel, general, weighted):
+    y, q = sample(700, 5, concentration=0.3)
+    more = {"kernel": kernel, "full": True}
+    if general:
+        more["factor"] = np.asfortranarray(np.linalg.cholesky(label_kernel(5)))
+    if weighted:
+        more["weights"] = np.random.default_rng(1).uniform(0.1, 3, 700)
+    direct, solved = (solve(y, q, iterate=iterate, **more) for iterate in (False, True))
+    assert solved.value == pytest.approx(direct.value, rel=1e-9, abs=0)
+    assert abs(solved.value - direct.value) <= solved.bound
+    assert solved.debias == pytest.approx(direct.debias, rel=1e-3, abs=0)
+    assert solved.floor == pytest.approx(direct.floor, rel=1e-3, abs=0)
+    deviation = np.abs(solved.influence - direct.influence).max()
+    assert deviation <= 1e-5 * np.abs(direct.influence).max()
+
+
+@pytest.mark.parametrize("edge", EDGES)
+@pytest.mark.parametrize("kernel", OWN_PART)
+def test_iteration_on_edge_data(kernel, edge):
+    y, q = EDGES[edge]
+    options = {"kernel": kernel, "bandwidth": 0.7}
+    value = solve(y, q, iterate=True, **options).value
+    scale = reference.debias_term(y, q, **options)
+    agree(value, reference.ckce(y, q, **options), scale)
+
+
+@pytest.mark.parametrize("lam", [1.0, 1e-2, 1e-4])
+@pytest.mark.parametrize("tol", [1e-4, 1e-7, 1e-10])
+def test_iteration_keeps_its_tolerance_and_its_bound(tol, lam):
+    y, q = sample(600, 10, concentration=0.1)
+    direct = solve(y, q, iterate=False, lam=lam).value
+    for full in (False, True):
+        solved = solve(y, q, iterate=True, lam=lam, tol=tol, full=full)
+        assert abs(solved.value - direct) <= 1.01 * tol * direct
+        assert abs(solved.value - direct) <= solved.bound + 1e-13 * direct
+
+
+@pytest.mark.parametrize("kernel", OWN_PART)
+def test_threads_do_not_change_a_bit_of_the_iteration(kernel):
+    y, q = sample(700, 5)
+    one, *others = (
+        solve(y, q, iterate=True, kernel=kernel, full=True, n_threads=t) for t in (1, 2, 3, 5)
+    )
+    for other in others:
+        for name in ("value", "bound", "debias", "floor", "iterations", "debias_rank"):
+            assert getattr(one, name) == getattr(other, name)
+        assert np.array_equal(one.influence, other.influence)
+
+
+def test_looser_tolerance_takes_fewer_products():
+    y, q = sample(600, 10, concentration=0.1)
+    counts = [solve(y, q, iterate=True, lam=1e-4, tol=tol).iterations for tol in (1e-3, 1e-10)]
+    assert counts[0] < counts[1]
+
+
+def test_the_limit_between_factorisation_and_iteration():
+    limit = _core.FACTORISATION_LIMIT
+    assert limit == 2000  # documented
+    y, q = sample(limit + 1, 3)
+    below = ckce.estimate(y[:-1], q[:-1], method="exact", bandwidth=0.7)
+    above = ckce.estimate(y, q, method="exact", bandwidth=0.7)
+    assert below.iterations is None
+    assert below.debias_rank is None
+    assert above.iterations > 0
+    assert above.debias_rank > 0
+    assert above.value == solve(y, q, iterate=True).value
+    assert above.value == pytest.approx(solve(y, q, iterate=False).value, rel=1e-9, abs=0)
+
+
+def test_the_factorisation_in_several_tiles():
+    y, q = sample(900, 4)  # more than 3 tiles of 256 rows
+    assert solve(y, q, iterate=False).value == pytest.approx(
+        reference.ckce(y, q, bandwidth=0.7), rel=1e-11, abs=0
+    )
+
+
+def test_linear_kernel_by_its_features():
+    for n, m in ((500, 3), (50, 60)):  # primal and dual
+        y, q = sample(n, m)
+        value = ckce.ckce(y, q, method="exact", kernel="linear")
+        assert value == pytest.approx(
+            reference.ckce(y, q, kernel="linear", bandwidth=1.0), rel=1e-11, abs=0
+        )
+
+
+def test_many_classes_by_products():
+    # Above 24 classes distances come from products, unless the bandwidth is small.
+    for bandwidth in (1.0, 0.3, 0.02):
+        for concentration in (1e-2, 1.0, 1e4):
+            y, q = sample(140, 30, concentration=concentration)
+            for kernel in ("gaussian", "linear_gaussian"):
+                options = {"kernel": kernel, "bandwidth": bandwidth}
+                value = ckce.ckce(y, q, method="exact", **options)
+                scale = reference.debias_term(y, q, **options)
+                agree(value, reference.ckce(y, q, **options), scale)
+
+
+@pytest.mark.parametrize("iterate", [False, True])
+@pytest.mark.parametrize("m", [3, 30])
+@pytest.mark.parametrize("kernel", ["gaussian", "laplace"])
+def test_extreme_bandwidths(kernel, m, iterate):
+    y, q = sample(200, m)
+    r, c = np.eye(m)[y] - q, 200**0.75
+    total = r.sum(axis=0)
+    for bandwidth in (1e-8, 1e-200, 1e-308):  # K = I
+        value = solve(y, q, iterate=iterate, kernel=kernel, bandwidth=bandwidth).value
+        assert value == pytest.approx(np.sum(r**2) / (1 + c) ** 2, rel=1e-9, abs=0)
+    for bandwidth in (1e20, 1e300):  # K = 1 1'
+        value = solve(y, q, iterate=iterate, kernel=kernel, bandwidth=bandwidth).value
+        assert value == pytest.approx(total @ total / (200 + c) ** 2, rel=1e-9, abs=0)
+
+
+@pytest.mark.parametrize("n_classes", [2, 7])
+def test_half_precision_is_widened_by_the_core(n_classes):
+    y, q = sample(150, n_classes)
+    for dtype in (np.float16, np.float32):
+        narrow = q.astype(dtype)
+        for iterate in (False, True):
+            value = solve(y, narrow, iterate=iterate, full=True)
+            wide = solve(y, narrow.astype(np.float64), iterate=iterate, full=True)
+            assert (value.value, value.floor) == (wide.value, wide.floor)
+
+
+def test_callable_kernel():
+    y, q = sample(60, 3)
+
+    def kernel(p, q):
+        return reference.laplace(p, q, 0.7)
+
+    named = ckce.estimate(y, q, method="exact", kernel="laplace", bandwidth=0.7)
+    called = ckce.estimate(y, q, kernel=kernel)
+    assert called.method == "exact"
+    assert called.bandwidth is None
+    for name in ("value", "debiased", "floor", "se"):
+        assert getattr(called, name) == pytest.approx(getattr(named, name), rel=1e-12, abs=0)
+    w = np.arange(60) % 3
+    assert ckce.ckce(y, q, kernel=kernel, sample_weight=w) == pytest.approx(
+        ckce.ckce(y, q, kernel="laplace", bandwidth=0.7, sample_weight=w), rel=1e-12, abs=0
+    )
+
+
+MEMORY = """
+import json, resource, sys
+import numpy as np
+import ckce
+rng = np.random.default_rng(0)
+q = rng.dirichlet(np.ones(10), 20000)
+y = rng.integers(0, 10, 20000)
+ckce.ckce(y[:2500], q[:2500], method="exact", bandwidth=0.5)  # threads and code are loaded
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+value = ckce.ckce(y, q, method="exact", bandwidth=0.5)
+after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+unit = 1 if sys.platform == "darwin" else 1024
+print(json.dumps({"value": value, "megabytes": (after - before) * unit / 1e6}))
+"""
+
+
+def test_memory_is_linear_in_the_rows():
+    # K would take 3.2 GB, and its lower triangle 1.6.
+    run = subprocess.run(
+        [sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True, timeout=120
+    )
+    report = json.loads(run.stdout)
+    assert report["value"] > 0
+    assert report["megabytes"] < 100

@@ -1,0 +1,141 @@
+"""method="fourier": random Fourier features."""
+
+import numpy as np
+import pytest
+from shared import FOURIER_KERNELS, agree, feature_kernel, label_kernel, sample
+
+import ckce
+from ckce import reference
+from ckce._kernels import KERNELS
+
+
+@pytest.mark.parametrize("kernel", FOURIER_KERNELS)
+@pytest.mark.parametrize(
+    ("n", "m", "count"), [(200, 3, 9), (20, 3, 30), (150, 40, 7), (64, 40, 50)]
+)
+def test_primal_dual_and_scattered_labels(kernel, n, m, count):
+    # n < d takes the dual; from 32 classes on Phi'Q is a sub-block of Phi'Phi.
+    y, q = sample(n, m)
+    linear_part = KERNELS[kernel].linear_part
+    frequencies = np.random.default_rng(1).normal(size=(count, m)) * 2
+    stands_for = feature_kernel(frequencies, linear_part)
+    weights = np.random.default_rng(2).uniform(0.3, 3, n)
+    for options in (
+        {},
+        {"sample_weight": weights},
+        {"label_kernel": label_kernel(m)},
+        {"sample_weight": weights, "label_kernel": label_kernel(m, rank=2)},
+    ):
+        e = ckce.estimate(y, q, method="fourier", kernel=kernel, frequencies=frequencies, **options)
+        expected = reference.ckce_fourier(
+            y, q, frequencies=frequencies, linear_part=linear_part, **options
+        )
+        options = {**options, "kernel": stands_for, "bandwidth": 1.0}
+        scale = reference.debias_term(y, q, **options)
+        agree(e.value, expected, scale)
+        agree(e.debiased, expected - scale, scale)
+        agree(e.floor, reference.floor(y, q, **options), scale)
+        assert e.se == pytest.approx(reference.standard_error(y, q, **options), rel=1e-8)
+        assert e.bound is None
+
+
+@pytest.mark.parametrize("kernel", FOURIER_KERNELS)
+@pytest.mark.parametrize("sampler", ["gaussian", "orthogonal", "sobol"])
+def test_drawn_frequencies_equal_given_ones(kernel, sampler):
+    if kernel == "laplace" and sampler == "orthogonal":
+        return  # refused: test_validate
+    y, q = sample(80, 4)
+    options = {"kernel": kernel, "sampler": sampler, "random_state": 3}
+    drawn = ckce.ckce(y, q, method="fourier", bandwidth=0.6, n_frequencies=11, **options)
+    frequencies = ckce.fourier_frequencies(4, 11, bandwidth=0.6, **options)
+    given = ckce.ckce(y, q, method="fourier", kernel=kernel, frequencies=frequencies)
+    assert drawn == given
+
+
+def test_default_bandwidth_is_the_median():
+    y, q = sample(80, 4)
+    for kernel in FOURIER_KERNELS:
+        bandwidth = ckce.median_bandwidth(q, kernel=kernel)
+        value = ckce.ckce(y, q, method="fourier", kernel=kernel)
+        assert value == ckce.ckce(y, q, method="fourier", kernel=kernel, bandwidth=bandwidth)
+
+
+def test_frequencies_are_used_as_given():
+    # Not centred: rows that miss the simplex see the part of w along (1, ..., 1).
+    y, q = sample(80, 4)
+    off = q * (1 + 9e-6 * np.cos(np.arange(80)))[:, None]
+    frequencies = 50 + np.random.default_rng(1).normal(size=(5, 4))
+    value = ckce.ckce(y, off, method="fourier", frequencies=frequencies)
+    centred = frequencies - frequencies.mean(axis=1, keepdims=True)
+    expected = reference.ckce_fourier(y, off, frequencies=frequencies)
+    assert value == pytest.approx(expected, rel=1e-10, abs=0)
+    assert abs(value - ckce.ckce(y, off, method="fourier", frequencies=centred)) > 1e-9 * value
+
+
+@pytest.mark.parametrize("kernel", FOURIER_KERNELS)
+def test_many_frequencies_approach_the_exact_kernel(kernel):
+    y, q = sample(150, 4)
+    exact = ckce.ckce(y, q, method="exact", kernel=kernel, bandwidth=0.6)
+    options = {"method": "fourier", "kernel": kernel, "bandwidth": 0.6, "n_frequencies": 1000}
+    draws = [ckce.ckce(y, q, random_state=seed, **options) for seed in range(12)]
+    spread = np.std(draws, ddof=1)
+    assert spread < 0.05 * exact
+    assert abs(np.mean(draws) - exact) < 4 * spread / np.sqrt(12) + 5e-3 * exact
+
+
+def test_sobol_beats_independent_draws_for_two_classes():
+    y, q = sample(300, 2)
+    exact = ckce.ckce(y, q, method="exact", bandwidth=0.3)
+
+    def error(sampler):
+        options = {"method": "fourier", "bandwidth": 0.3, "sampler": sampler}
+        values = [ckce.ckce(y, q, random_state=seed, **options) for seed in range(10)]
+        return np.sqrt(np.mean((np.array(values) - exact) ** 2))
+
+    assert error("sobol") < 0.5 * error("gaussian")
+
+
+@pytest.mark.parametrize("size", [1e2, 1e5, 1e8, 1e12, 1e16, 1e300])
+def test_large_frequencies(size):
+    # Cauchy draws over a small bandwidth are large: sine and cosine must still be reduced exactly.
+    # Powers of two and rows of 1/4, so that w'q is the same number however it is summed.
+    rng = np.random.default_rng(0)
+    q = rng.permuted(np.tile([0.5, 0.25, 0.25, 0.0], (40, 1)), axis=1)
+    y = rng.integers(0, 4, 40)
+    frequencies = 2.0 ** np.floor(np.log2(size)) * rng.integers(-4, 5, (4, 4))
+    value = ckce.ckce(y, q, method="fourier", frequencies=frequencies)
+    expected = reference.ckce_fourier(y, q, frequencies=frequencies)
+    assert value == pytest.approx(expected, rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize("kernel", FOURIER_KERNELS)
+@pytest.mark.parametrize("m", [2, 10, 40])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_mixed_precision_is_close_and_not_the_same(kernel, m, weighted):
+    y, q = sample(3000, m, seed=m)
+    weights = np.random.default_rng(0).integers(1, 4, 3000) if weighted else None
+    options = {"method": "fourier", "kernel": kernel, "n_frequencies": 30, "sample_weight": weights}
+    options["bandwidth"] = 2.0 if kernel == "laplace" else 0.5
+    if kernel == "laplace":
+        options["frequencies"] = np.clip(
+            ckce.fourier_frequencies(m, 30, bandwidth=2.0, kernel="laplace"), -20, 20
+        )
+        del options["bandwidth"], options["n_frequencies"]
+    value = ckce.ckce(y, q, **options)
+    mixed = {ckce.ckce(y, q, precision="mixed", n_threads=n, **options) for n in (1, 2, 3, 8)}
+    assert len(mixed) == 1
+    (close,) = mixed
+    assert close != value
+    assert close == pytest.approx(value, rel=1e-5, abs=0)
+    assert ckce.ckce(y, q.astype(np.float32), precision="mixed", **options) == pytest.approx(
+        value, rel=1e-5, abs=0
+    )
+
+
+def test_mixed_precision_refuses_what_float32_cannot_hold():
+    y, q = sample(50, 3)
+    with pytest.raises(ValueError, match="needs frequencies of at most 1000, got 2e\\+03"):
+        ckce.ckce(y, q, method="fourier", frequencies=np.full((2, 3), 2e3), precision="mixed")
+    for method in ("auto", "exact", "cholesky"):
+        with pytest.raises(ValueError, match="precision belongs to method='fourier'"):
+            ckce.ckce(y, q, method=method, precision="mixed")

@@ -1,0 +1,158 @@
+"""Long calls: Ctrl-C, progress, and errors out of the middle of them."""
+
+import json
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+from shared import sample
+
+import ckce
+from ckce import _core
+
+# A thread of the process itself presses Ctrl-C, which also shows that the GIL is released.
+INTERRUPTED = """
+import json, os, signal, sys, threading, time
+import numpy as np
+import ckce
+
+rng = np.random.default_rng(0)
+n, options = {n}, {options}
+q = rng.dirichlet(np.ones(10), n)
+y = rng.integers(0, 10, n)
+pressed = []
+
+def press():
+    pressed.append(time.monotonic())
+    os.kill(os.getpid(), signal.SIGINT)
+
+timer = threading.Timer(0.8, press)
+timer.start()
+try:
+    ckce.{function}(y, q, bandwidth=0.3, **options)
+    print(json.dumps("finished"))
+except KeyboardInterrupt:
+    seconds = time.monotonic() - pressed[0]
+    small = ckce.ckce(y[:50], q[:50])  # and the library still works
+    print(json.dumps([seconds, small]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "n", "options"),
+    [
+        ("ckce", 60_000, {"method": "exact"}),
+        ("ckce", 60_000, {"method": "exact", "n_threads": 1}),
+        ("estimate", 40_000, {"method": "exact", "kernel": "laplace"}),
+        ("jkce", 120_000, {"method": "exact"}),
+        ("ckce", 50_000, {"method": "cholesky", "rank": 3000}),
+        ("ckce", 300_000, {"method": "fourier", "n_frequencies": 600}),
+    ],
+)
+def test_interrupt_is_answered_within_half_a_second(function, n, options):
+    code = INTERRUPTED.format(function=function, n=n, options=options)
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0, run.stderr
+    answer = json.loads(run.stdout)
+    assert answer != "finished", "the call was too short to be interrupted"
+    seconds, small = answer
+    assert seconds < 0.5
+    assert small > 0
+
+
+def exact(progress, n=6000, n_threads=2):
+    y, q = sample(n, 5)
+    ridge = n**0.75
+    return _core.ckce_exact(
+        q, y, None, None, "laplace", 0.5, ridge, 1e-10, False, True, n_threads, progress
+    )
+
+
+class Refused(Exception):
+    pass
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 4])
+def test_an_error_in_the_progress_report_comes_through(n_threads):
+    def progress(fraction):
+        raise Refused(fraction)
+
+    with pytest.raises(Refused):
+        exact(progress, n_threads=n_threads)
+    assert exact(None, n_threads=n_threads).value > 0
+
+
+def test_progress_is_reported_from_the_calling_thread():
+    reports = []
+
+    def progress(fraction):
+        reports.append((fraction, threading.current_thread()))
+
+    silent, reported = exact(None), exact(progress)
+    assert reported.value == silent.value
+    assert reports
+    assert all(0.0 <= fraction <= 1.0 for fraction, _ in reports)
+    assert {thread for _, thread in reports} == {threading.current_thread()}
+
+
+@pytest.mark.parametrize("function", [ckce.ckce, ckce.estimate, ckce.jkce])
+def test_progress_bar(function, capsys):
+    y, q = sample(2500, 3)
+    options = {"method": "exact"}
+    assert function(y, q, progress=True, **options) == function(y, q, **options)
+    shown = capsys.readouterr().err
+    assert "exact" in shown
+    assert "100%" in shown
+
+
+@pytest.mark.parametrize("method", ["fourier", "cholesky"])
+def test_progress_bar_of_other_methods(method, capsys):
+    y, q = sample(300, 3)
+    assert ckce.ckce(y, q, method=method, progress=True) == ckce.ckce(y, q, method=method)
+    assert f"CKCE {method}" in capsys.readouterr().err
+
+
+def test_no_progress_bar_unless_wanted(capsys):
+    ckce.ckce(*sample(300, 3))
+    assert capsys.readouterr() == ("", "")
+
+
+def test_progress_without_tqdm(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    y, q = sample(30, 3)
+    with pytest.raises(ImportError, match="progress=True needs tqdm: pip install tqdm"):
+        ckce.ckce(y, q, progress=True)
+    assert ckce.ckce(y, q, progress=False) > 0
+
+
+def test_an_error_in_a_callable_kernel_comes_through():
+    def kernel(p, q):
+        raise Refused
+
+    with pytest.raises(Refused):
+        ckce.ckce(*sample(30, 3), kernel=kernel)
+
+
+def test_concurrent_calls():
+    y, q = sample(2500, 4)
+    expected = ckce.ckce(y, q, method="exact")
+    values = []
+    threads = [
+        threading.Thread(target=lambda: values.append(ckce.ckce(y, q, method="exact")))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert values == [expected] * 4
+
+
+def test_no_memory_is_a_memory_error():
+    # 8 PB of frequencies cannot be had; the process must survive.
+    with pytest.raises(MemoryError):
+        _core.draw_frequencies("gaussian", False, 10**10, 10**5, 0)
+    assert np.isfinite(ckce.ckce(*sample(30, 3)))
