@@ -6,4 +6,5 @@ PYBIND11_MODULE(CKCE_MODULE, module, pybind11::mod_gil_not_used()) {
   ckce::bind_door(module);
   ckce::bind_ckce(module);
   ckce::bind_jkce(module);
+  ckce::bind_ece(module);
 }

@@ -40,6 +40,15 @@ void bind_door(py::module_& module) {
                });
                return std::make_pair(median.value, median.positive_value);
              });
+  module.def("class_wise_median_distance", [](const py::array& probs, const Labels& labels,
+                                              const Weights& weights, bool l1, std::uint64_t seed,
+                                              int n_threads) {
+    const Samples samples = view_samples(probs, labels, weights);
+    const MedianDistance median = run(n_threads, py::none(), [&](Parallel& parallel) {
+      return class_wise_median_distance(samples, l1 ? Norm::kL1 : Norm::kL2, seed, parallel);
+    });
+    return std::make_pair(median.value, median.positive_value);
+  });
   module.def("draw_frequencies", [](const std::string& sampler, bool cauchy, Index n_frequencies,
                                     Index m, std::uint64_t seed) {
     return to_numpy(draw_frequencies(sampler, cauchy ? Spectrum::kCauchy : Spectrum::kGaussian,

@@ -174,4 +174,89 @@ MedianDistance median_distance(const std::vector<Samples>& groups, Norm norm, st
   return {median, positive};
 }
 
+namespace {
+
+// A column in ascending order, and how often each value counts.
+struct Column {
+  std::vector<double> values;
+  std::vector<double> counts;
+
+  // The number of pairs of copies whose difference is at most `limit` >= 0.
+  double pairs_within(double limit) const {
+    double pairs = 0.0;
+    double window = 0.0;  // copies of values[first .. i)
+    std::size_t first = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      while (values[i] - values[first] > limit) window -= counts[first++];
+      pairs += counts[i] * window + 0.5 * counts[i] * std::max(counts[i] - 1.0, 0.0);
+      window += counts[i];
+    }
+    return pairs;
+  }
+};
+
+double bits_to_double(std::uint64_t bits) {
+  double value;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+}  // namespace
+
+MedianDistance class_wise_median_distance(const Samples& samples, Norm norm, std::uint64_t seed,
+                                          Parallel& parallel) {
+  const Chosen chosen = choose(samples, seed);
+  const Index n = chosen.q.n();
+  std::vector<Column> columns(static_cast<std::size_t>(samples.m()));
+  parallel.each(samples.m(), [&] {
+    return [&, order = std::vector<std::pair<double, double>>(static_cast<std::size_t>(n))](
+               Index j) mutable {
+      for (Index i = 0; i < n; ++i)
+        order[static_cast<std::size_t>(i)] = {chosen.q.row(i)[j], chosen.counts[i]};
+      std::sort(order.begin(), order.end());
+      Column& column = columns[static_cast<std::size_t>(j)];
+      for (const auto& [value, count] : order) {
+        column.values.push_back(value);
+        column.counts.push_back(count);
+      }
+    };
+  });
+  const auto pairs_within = [&](double limit) {
+    double pairs = 0.0;
+    parallel.each(samples.m(), [&] {
+      return [&](Index j) {
+        const double within = columns[static_cast<std::size_t>(j)].pairs_within(limit);
+        parallel.in_turn(j, [&] { pairs += within; });
+      };
+    });
+    return pairs;
+  };
+  // The smallest double at which `enough` holds, by bisection over the bits (they are ordered).
+  const auto smallest = [&](auto enough) {
+    std::uint64_t low = 0;
+    std::uint64_t high = 0x4010000000000000ULL;  // 4.0, above every difference
+    while (low < high) {
+      const std::uint64_t middle = low + (high - low) / 2;
+      if (enough(pairs_within(bits_to_double(middle))))
+        high = middle;
+      else
+        low = middle + 1;
+    }
+    return bits_to_double(low);
+  };
+  const double all = pairs_within(4.0);
+  // The mean of the two middle differences among those above the first `below`.
+  const auto median = [&](double below) {
+    const double half = below + 0.5 * (all - below);
+    return 0.5 * (smallest([&](double pairs) { return pairs >= half; }) +
+                  smallest([&](double pairs) { return pairs > half; }));
+  };
+  const double scale = norm == Norm::kL1 ? 2.0 : std::sqrt(2.0);  // |(-d, d)|
+  if (all == 0.0) return {0.0, 0.0};
+  const double value = scale * median(0.0);
+  if (value > 0.0) return {value, value};
+  const double zeros = pairs_within(0.0);
+  return {0.0, zeros < all ? scale * median(zeros) : 0.0};
+}
+
 }  // namespace ckce

@@ -25,4 +25,9 @@ struct MedianDistance {
 MedianDistance median_distance(const std::vector<Samples>& groups, Norm norm, std::uint64_t seed,
                                Parallel& parallel);
 
+// The same for the m one-vs-rest problems (1 - q_j, q_j) pooled. Their distances are differences of
+// one column, so pairs are counted in sorted columns and never stored. O(m kMedianRows)
+MedianDistance class_wise_median_distance(const Samples& samples, Norm norm, std::uint64_t seed,
+                                          Parallel& parallel);
+
 }  // namespace ckce

@@ -13,18 +13,78 @@ double read(const char* at) {
   return static_cast<double>(static_cast<std::conditional_t<sizeof(T) == 2, float, T>>(value));
 }
 
+constexpr Index kGroup = 8;  // rows: a cache line of each output column at a time
+
+// kRows rows of all columns; a count known to the compiler is worth a factor of two.
+template <class T, Index kRows, class Scalar>
+void load_group(const char* rows, const Probs& probs, Scalar* out, Index out_stride) {
+  const Index row_stride = probs.row_stride;
+  const Index col_stride = probs.col_stride;
+  for (Index j = 0; j < probs.m; ++j, rows += col_stride, out += out_stride)
+    for (Index i = 0; i < kRows; ++i) out[i] = static_cast<Scalar>(read<T>(rows + i * row_stride));
+}
+
+template <class Scalar>
+using Packet = typename Eigen::internal::packet_traits<Scalar>::type;
+template <class Scalar>
+constexpr Index kPacket = Eigen::internal::packet_traits<Scalar>::size;
+
+template <class T, class Scalar>
+Packet<Scalar> load_packet(const char* at) {
+  alignas(64) Scalar widened[kPacket<Scalar>];
+  for (Index i = 0; i < kPacket<Scalar>; ++i)
+    widened[i] = static_cast<Scalar>(read<T>(at + i * static_cast<Index>(sizeof(T))));
+  return Eigen::internal::pload<Packet<Scalar>>(widened);
+}
+
+// kPacket rows whose entries are neighbours, by square transpositions in registers; the last square
+// overlaps the one before, if it must. Twice as fast as entry by entry.
+template <class T, class Scalar>
+void load_squares(const char* rows, const Probs& probs, Scalar* out, Index out_stride) {
+  constexpr Index kSide = kPacket<Scalar>;
+  for (Index square = 0; square < probs.m; square += kSide) {
+    const Index j = std::min(square, probs.m - kSide);
+    Eigen::internal::PacketBlock<Packet<Scalar>, kSide> block;
+    for (Index i = 0; i < kSide; ++i)
+      block.packet[i] =
+          load_packet<T, Scalar>(rows + i * probs.row_stride + j * static_cast<Index>(sizeof(T)));
+    Eigen::internal::ptranspose(block);
+    for (Index c = 0; c < kSide; ++c)
+      Eigen::internal::pstoreu(out + (j + c) * out_stride, block.packet[c]);
+  }
+}
+
+// Asks for what will be read soon, so that memory is busy while the rows at hand are used.
+inline void fetch_ahead(const char* at, Index bytes) {
+#if defined(__GNUC__)
+  constexpr Index kAhead = 8192;
+  for (Index line = 0; line < bytes; line += 64) __builtin_prefetch(at + kAhead + line);
+#else
+  static_cast<void>(at);
+  static_cast<void>(bytes);
+#endif
+}
+
 template <class T, class Out>
 void load_as(const Probs& probs, Index begin, Index rows, Out& out) {
-  constexpr Index kRows = 8;  // a cache line of each output column at a time
-  for (Index first = 0; first < rows; first += kRows) {
-    const Index last = std::min(first + kRows, rows);
-    for (Index j = 0; j < probs.m; ++j) {
-      const char* column = probs.data + j * probs.col_stride;
-      for (Index i = first; i < last; ++i)
-        out(i, j) =
-            static_cast<typename Out::Scalar>(read<T>(column + (begin + i) * probs.row_stride));
-    }
+  using Scalar = typename Out::Scalar;
+  constexpr Index kSide = kPacket<Scalar>;
+  const char* from = probs.data + begin * probs.row_stride;
+  const Index stride = out.outerStride();
+  Index i = 0;
+  if constexpr (kSide > 1 && sizeof(T) > 2) {
+    const auto size = static_cast<Index>(sizeof(T));
+    if (probs.col_stride == size && probs.m >= kSide)
+      for (; i + kSide <= rows; i += kSide) {
+        if (probs.row_stride == probs.m * size)
+          fetch_ahead(from + i * probs.row_stride, kSide * probs.row_stride);
+        load_squares<T>(from + i * probs.row_stride, probs, out.data() + i, stride);
+      }
   }
+  for (; i + kGroup <= rows; i += kGroup)
+    load_group<T, kGroup>(from + i * probs.row_stride, probs, out.data() + i, stride);
+  for (; i < rows; ++i)
+    load_group<T, 1>(from + i * probs.row_stride, probs, out.data() + i, stride);
 }
 
 template <class Out>

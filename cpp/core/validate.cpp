@@ -6,43 +6,20 @@
 namespace ckce {
 namespace {
 
-// Sums and smallest entries of rows whose entries lie side by side, as they come.
-template <class T>
-void summarise_rows(const Probs& probs, Index begin, Vector& sums, Vector& smallest) {
-  using Row = Eigen::Map<const Eigen::Array<T, Eigen::Dynamic, 1>, Eigen::Unaligned>;
-  for (Index i = 0; i < sums.size(); ++i) {
-    const auto* at = probs.data + (begin + i) * probs.row_stride;
-    const Row row(reinterpret_cast<const T*>(at), probs.m);
-    sums[i] = row.template cast<double>().sum();
-    smallest[i] = static_cast<double>(row.minCoeff());
-  }
-}
-
-void summarise(const Probs& probs, Index begin, Index rows, Vector& sums, Vector& smallest) {
-  sums.resize(rows);
-  smallest.resize(rows);
-  if (probs.dtype == Dtype::kFloat64 && probs.col_stride == sizeof(double))
-    return summarise_rows<double>(probs, begin, sums, smallest);
-  if (probs.dtype == Dtype::kFloat32 && probs.col_stride == sizeof(float))
-    return summarise_rows<float>(probs, begin, sums, smallest);
-  Matrix q(rows, probs.m);
-  probs.load(begin, rows, q);
-  sums = q.rowwise().sum();
-  smallest = q.rowwise().minCoeff();
-}
-
 // Looks for the offending entries of a row that cannot be in the simplex.
-void inspect(const Matrix& q, Index row, double sum, double tolerance, Report& report) {
+void inspect(const Eigen::Ref<const Matrix>& q, Index i, Index begin, double sum, double tolerance,
+             Report& report) {
   for (Index j = 0; j < q.cols(); ++j) {
-    const double value = q(0, j);
+    const double value = q(i, j);
     if (!std::isfinite(value))
-      report.not_finite.record(row, j, value, 1);
+      report.not_finite.record(begin + i, j, value, 1);
     else if (value < 0.0)
-      report.negative.record(row, j, value, 1);
+      report.negative.record(begin + i, j, value, 1);
     else if (value > 1.0 + tolerance)
-      report.above_one.record(row, j, value, 1);
+      report.above_one.record(begin + i, j, value, 1);
   }
-  if (std::isfinite(sum) && std::abs(sum - 1.0) > tolerance) report.bad_sum.record(row, -1, sum, 1);
+  if (std::isfinite(sum) && std::abs(sum - 1.0) > tolerance)
+    report.bad_sum.record(begin + i, -1, sum, 1);
 }
 
 }  // namespace
@@ -70,28 +47,57 @@ void Report::merge(const Report& later) {
   largest_label = std::max(largest_label, later.largest_label);
 }
 
+void Inspector::look(const Matrix& q, const std::int64_t* labels, Index begin, Index rows,
+                     Report& report) const {
+  double sums[kPanel];  // not finite if an entry is not
+  double smallest[kPanel];
+  for (Index i = 0; i < kPanel; i += Lanes::SizeAtCompileTime) {
+    Lanes sum = Lanes::Zero();
+    Lanes low = Lanes::Zero();
+    for (Index j = 0; j < m_; ++j) {
+      const Lanes column = Eigen::Map<const Lanes>(q.data() + j * kPanel + i);
+      sum += column;
+      low = low.min(column);
+    }
+    Eigen::Map<Lanes>(sums + i) = sum;
+    Eigen::Map<Lanes>(smallest + i) = low;
+  }
+  int outside = 0;
+  for (Index i = 0; i < rows; ++i)  // no branches: the compiler vectorises it
+    outside |= static_cast<int>(!(std::abs(sums[i] - 1.0) <= sum_tolerance_)) |
+               static_cast<int>(!(smallest[i] >= 0.0));
+  std::int64_t low = labels[0];
+  std::int64_t high = labels[0];
+  for (Index i = 0; i < rows; ++i) {
+    low = labels[i] < low ? labels[i] : low;
+    high = labels[i] > high ? labels[i] : high;
+  }
+  report.smallest_label = std::min(report.smallest_label, low);
+  report.largest_label = std::max(report.largest_label, high);
+  if (!outside && low >= 0 && high < m_) return;
+  for (Index i = 0; i < rows; ++i) {
+    if (!(std::abs(sums[i] - 1.0) <= sum_tolerance_) || !(smallest[i] >= 0.0))
+      inspect(q, i, begin, sums[i], sum_tolerance_, report);
+    if (labels[i] < 0 || labels[i] >= m_)
+      report.bad_label.record(begin + i, -1, static_cast<double>(labels[i]), 1);
+  }
+}
+
 Report validate(const Samples& samples, double sum_tolerance, Parallel& parallel) {
   const Index m = samples.m();
   Report report;
   if (samples.n() > 0) report.smallest_label = report.largest_label = samples.labels[0];
-  parallel.each((samples.n() + kBlock - 1) / kBlock, [&] {
-    return [&, sums = Vector(), smallest = Vector(), row = Matrix(1, m)](Index task) mutable {
-      const Index begin = task * kBlock;
-      const Index rows = std::min(kBlock, samples.n() - begin);
-      summarise(samples.probs, begin, rows, sums, smallest);
+  constexpr Index kTask = 8 * kBlock;  // rows, read a panel at a time so that they stay in cache
+  parallel.each((samples.n() + kTask - 1) / kTask, [&] {
+    return [&, panel = Matrix(Matrix::Zero(kPanel, m)),
+            inspector = Inspector(m, sum_tolerance)](Index task) mutable {
       Report found;
-      found.smallest_label = found.largest_label = samples.labels[begin];
-      for (Index i = 0; i < rows; ++i) {
-        // A sum is not finite if an entry is not.
-        if (!(std::abs(sums[i] - 1.0) <= sum_tolerance) || !(smallest[i] >= 0.0)) {
-          samples.probs.load(begin + i, 1, row);
-          inspect(row, begin + i, sums[i], sum_tolerance, found);
-        }
-        const std::int64_t label = samples.labels[begin + i];
-        found.smallest_label = std::min(found.smallest_label, label);
-        found.largest_label = std::max(found.largest_label, label);
-        if (label < 0 || label >= m)
-          found.bad_label.record(begin + i, -1, static_cast<double>(label), 1);
+      found.smallest_label = found.largest_label = samples.labels[task * kTask];
+      const Index last = std::min((task + 1) * kTask, samples.n());
+      for (Index begin = task * kTask; begin < last; begin += kPanel) {
+        const Index rows = std::min(kPanel, last - begin);
+        samples.probs.load(begin, rows, panel.topRows(rows));
+        inspector.look(panel, samples.labels + begin, begin, rows, found);
       }
       parallel.in_turn(task, [&] { report.merge(found); });
     };

@@ -28,7 +28,24 @@ struct Report {
   std::int64_t smallest_label = 0;
   std::int64_t largest_label = 0;
 
+  bool clean() const {
+    return not_finite.count + negative.count + above_one.count + bad_sum.count + bad_label.count ==
+           0;
+  }
   void merge(const Report& later);
+};
+
+// Checks panels of rows one after the other; for passes that compute while they check.
+class Inspector {
+ public:
+  Inspector(Index m, double sum_tolerance) : m_(m), sum_tolerance_(sum_tolerance) {}
+  // The first `rows` rows of q (kPanel, m), which begin at row `begin` of the data.
+  void look(const Matrix& q, const std::int64_t* labels, Index begin, Index rows,
+            Report& report) const;
+
+ private:
+  Index m_;
+  double sum_tolerance_;
 };
 
 // O(n m)

@@ -2,18 +2,44 @@
 
 from ckce._bandwidth import median_bandwidth
 from ckce._config import show_config
+from ckce._ece import EceEstimate, ece, ece_estimate
 from ckce._estimate import Estimate
+from ckce._evaluate import Evaluation, evaluate
 from ckce._frequencies import fourier_frequencies
-from ckce._metrics import ckce, estimate, jkce
+from ckce._jkce import JkceEstimate, jkce, jkce_estimate
+from ckce._metrics import ckce, estimate
+from ckce._reliability import (
+    CalibrationDisplay,
+    ReliabilityCurve,
+    ReliabilityDiagram,
+    reliability_diagram,
+)
+from ckce._scores import BrierDecomposition, accuracy, brier, brier_decomposition, log_loss
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "BrierDecomposition",
+    "CalibrationDisplay",
+    "EceEstimate",
     "Estimate",
+    "Evaluation",
+    "JkceEstimate",
+    "ReliabilityCurve",
+    "ReliabilityDiagram",
+    "accuracy",
+    "brier",
+    "brier_decomposition",
     "ckce",
+    "ece",
+    "ece_estimate",
     "estimate",
+    "evaluate",
     "fourier_frequencies",
     "jkce",
+    "jkce_estimate",
+    "log_loss",
     "median_bandwidth",
+    "reliability_diagram",
     "show_config",
 ]

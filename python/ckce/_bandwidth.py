@@ -23,6 +23,25 @@ def pooled_median(
         n_threads,
     )
     sampled = any(max(group.n, group.weight) > MEDIAN_ROWS for group in groups)
+    return _choose(median, positive, sampled, seed)
+
+
+def class_wise_median(
+    samples: Samples, kernel: str, seed: int, n_threads: int
+) -> tuple[float, str]:
+    """Median of the distances in all one-vs-rest problems together, and how it was found."""
+    median, positive = _core.class_wise_median_distance(
+        samples.probs,
+        samples.labels,
+        samples.weights,
+        KERNELS[kernel].distance == "l1",
+        seed,
+        n_threads,
+    )
+    return _choose(median, positive, max(samples.n, samples.weight) > MEDIAN_ROWS, seed)
+
+
+def _choose(median: float, positive: float, sampled: bool, seed: int) -> tuple[float, str]:
     source = f",{MEDIAN_ROWS},s{seed}" if sampled else ""
     if median > 0.0:
         return median, f"median{source}"

@@ -47,6 +47,15 @@ def median_distance(
     n_threads: int,
     /,
 ) -> tuple[float, float]: ...
+def class_wise_median_distance(
+    probs: Probs,
+    labels: Labels,
+    weights: Doubles | None,
+    l1: bool,
+    seed: int,
+    n_threads: int,
+    /,
+) -> tuple[float, float]: ...
 def draw_frequencies(
     sampler: str, cauchy: bool, n_frequencies: int, m: int, seed: int, /
 ) -> Doubles: ...
@@ -108,6 +117,13 @@ def ckce_cholesky(
     progress: Progress,
     /,
 ) -> Solution: ...
+
+class JkceSums:
+    off_diagonal: float
+    diagonal: float
+    rank: int
+    rows: Doubles
+
 def jkce_exact(
     probs: Probs,
     labels: Labels,
@@ -115,18 +131,20 @@ def jkce_exact(
     label_factor: Doubles | None,
     kernel: str,
     bandwidth: float,
+    full: bool,
     n_threads: int,
     progress: Progress,
     /,
-) -> tuple[float, float]: ...
+) -> JkceSums: ...
 def jkce_gram(
     gram: Doubles,
     probs: Probs,
     labels: Labels,
     weights: Doubles | None,
     label_factor: Doubles | None,
+    full: bool,
     /,
-) -> tuple[float, float]: ...
+) -> JkceSums: ...
 def jkce_fourier(
     probs: Probs,
     labels: Labels,
@@ -134,7 +152,82 @@ def jkce_fourier(
     label_factor: Doubles | None,
     frequencies: Doubles,
     linear_part: bool,
+    full: bool,
     n_threads: int,
     progress: Progress,
     /,
-) -> tuple[float, float]: ...
+) -> JkceSums: ...
+def jkce_cholesky(
+    probs: Probs,
+    labels: Labels,
+    weights: Doubles | None,
+    label_factor: Doubles | None,
+    kernel: str,
+    bandwidth: float,
+    rank: int,
+    tol: float,
+    random_pivots: bool,
+    seed: int,
+    full: bool,
+    n_threads: int,
+    progress: Progress,
+    /,
+) -> JkceSums: ...
+def jkce_blocks(
+    probs: Probs,
+    labels: Labels,
+    weights: Doubles | None,
+    label_factor: Doubles | None,
+    kernel: str,
+    bandwidth: float,
+    block_size: int,
+    n_threads: int,
+    progress: Progress,
+    /,
+) -> Doubles: ...
+
+class Gaps:
+    l1: float
+    l2_squared: float
+    max: float
+    refinement: float
+    debias: float
+
+class ScalarBins:
+    gaps: list[Gaps]
+    report: Report
+    edges: Doubles
+    weight: Doubles
+    prob: Doubles
+    hits: Doubles
+    count: Doubles
+
+class SimplexBins:
+    gaps: Gaps
+    counts: NDArray[np.int64]
+
+class Scores:
+    weight: float
+    hits: float
+    confidence: float
+    brier: float
+    log_loss: float
+    sharpness: float
+    residual: Doubles
+    labels: Doubles
+
+def ece_scalar(
+    probs: Probs,
+    labels: Labels,
+    weights: Doubles | None,
+    class_wise: bool,
+    quantile: bool,
+    n_bins: int,
+    sum_tolerance: float,
+    n_threads: int,
+    /,
+) -> ScalarBins: ...
+def ece_simplex(
+    probs: Probs, labels: Labels, weights: Doubles | None, n_bins: int, n_threads: int, /
+) -> SimplexBins: ...
+def scores(probs: Probs, labels: Labels, weights: Doubles | None, n_threads: int, /) -> Scores: ...

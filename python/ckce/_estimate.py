@@ -2,9 +2,12 @@
 
 from dataclasses import dataclass, field
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ckce._attribution import Attribution, attribute
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,11 @@ class Estimate:
         Influence of each sample on the value.
     signature : str
         Names everything that changes the number.
+    mean_residual : ndarray of shape (n_classes,) or None
+        Mean of e_y - q: positive for classes that occur more often than predicted. None with
+        ``reduction="top_label"``.
+    classes : tuple
+        The classes, in the order of the columns.
     """
 
     value: float
@@ -66,6 +74,8 @@ class Estimate:
     per_class: NDArray[np.float64] | None = field(repr=False, compare=False)
     influence: NDArray[np.float64] = field(repr=False, compare=False)
     signature: str
+    mean_residual: NDArray[np.float64] | None = field(default=None, repr=False, compare=False)
+    classes: tuple[Any, ...] = field(default=(), repr=False, compare=False)
 
     def __float__(self) -> float:
         return self.value
@@ -80,6 +90,19 @@ class Estimate:
             raise ValueError(f"level must be between 0 and 1, got {level!r}")
         half = NormalDist().inv_cdf(0.5 + level / 2) * self.se
         return self.debiased - half, self.debiased + half
+
+    def attribution(self) -> Attribution:
+        """Which classes are to blame, the largest contribution first.
+
+        CKCE is a sum over classes. A class is "under-predicted" if it occurs more often than the
+        mean prediction says, "over-predicted" if less often.
+        """
+        if self.per_class is None or self.mean_residual is None:
+            raise ValueError(
+                "attribution needs contributions of single classes, which a label kernel or "
+                "reduction='top_label' does not leave"
+            )
+        return attribute(self.classes, self.per_class, self.mean_residual, self.value)
 
     def __repr__(self) -> str:
         low, high = self.interval()

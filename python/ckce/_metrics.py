@@ -1,23 +1,24 @@
-"""CKCE and JKCE: resolve what the user asked for, call the core, say what was done."""
+"""CKCE: resolve what the user asked for, call the core, say what was done."""
 
 import contextlib
 import hashlib
 import math
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ckce import _core
-from ckce._bandwidth import pooled_median
+from ckce._bandwidth import class_wise_median, pooled_median
 from ckce._config import resolve_threads
 from ckce._estimate import Estimate
 from ckce._frequencies import SAMPLERS, fourier_frequencies
 from ckce._kernels import KERNELS
 from ckce._method import AUTO_RANK, METHODS, choose_method
+from ckce._reduction import one_vs_rest, top_label
 from ckce._validate import (
     Samples,
     check_bool,
@@ -27,6 +28,7 @@ from ckce._validate import (
     check_positive,
     check_samples,
     check_seed,
+    class_names,
 )
 
 KernelLike = str | Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
@@ -44,15 +46,22 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "precision": "float64",
     },
     "cholesky": {"rank": None, "tol": None, "pivoting": "greedy"},
+    "block": {"block_size": None},
 }
+REDUCTIONS = ("top_label", "class_wise")
 _DEFAULTS = {name: default for options in _OPTIONS.values() for name, default in options.items()}
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A fully resolved estimation problem; everything that changes the number is in `signature`."""
+    """A fully resolved estimation problem; everything that changes the number is in `signature`.
+
+    With ``reduction="class_wise"`` it stands for the m one-vs-rest problems in `parts`.
+    """
 
     samples: Samples
+    n_classes: int
+    reduction: str | None
     method: str
     kernel: KernelLike
     bandwidth: float | None
@@ -67,6 +76,19 @@ class Problem:
     precision: str
     n_threads: int
     signature: str
+
+    @property
+    def parts(self) -> Iterator["Problem"]:
+        """The problems over whose values the mean is taken."""
+        if self.reduction != "class_wise":
+            yield self
+            return
+        for column in range(self.n_classes):
+            yield replace(self, samples=one_vs_rest(self.samples, column), reduction=None)
+
+    @property
+    def n_parts(self) -> int:
+        return self.n_classes if self.reduction == "class_wise" else 1
 
     @property
     def ridge(self) -> float:
@@ -151,7 +173,12 @@ def _digest(array: NDArray[np.float64]) -> str:
 
 
 def _bandwidth(
-    value: Any, kernel: KernelLike, samples: Samples, seed: int, n_threads: int
+    value: Any,
+    kernel: KernelLike,
+    samples: Samples,
+    class_wise: bool,
+    seed: int,
+    n_threads: int,
 ) -> tuple[float | None, str]:
     if callable(kernel) or kernel == "linear":
         if not (isinstance(value, str) and value == "median"):
@@ -160,6 +187,8 @@ def _bandwidth(
         return None, "none"
     if isinstance(value, str):
         check_choice("bandwidth", value, ["median"])
+        if class_wise:
+            return class_wise_median(samples, kernel, seed, n_threads)
         return pooled_median([samples], kernel, seed, n_threads)
     return check_positive("bandwidth", value), "given"
 
@@ -199,6 +228,7 @@ def _resolve(
     tol: Any,
     pivoting: str,
     label_kernel: Any,
+    reduction: str | None,
     sample_weight: Any,
     labels: Any,
     random_state: int,
@@ -206,9 +236,10 @@ def _resolve(
     normalize: bool,
     from_logits: bool,
     n_threads: int | None,
+    block_size: Any = None,
 ) -> Problem:
     """Check every argument once and settle what will be computed."""
-    check_choice("method", method, METHODS)
+    check_choice("method", method, (*METHODS, "block") if metric == "jkce" else METHODS)
     check_choice("sampler", sampler, SAMPLERS)
     check_choice("pivoting", pivoting, ("greedy", "random"))
     check_choice("precision", precision, ("float64", "mixed"))
@@ -223,8 +254,15 @@ def _resolve(
             "tol": tol,
             "pivoting": pivoting,
             "precision": precision,
+            "block_size": block_size,
         },
     )
+    if reduction is not None:
+        check_choice("reduction", reduction, REDUCTIONS)
+        if label_kernel is not None:
+            raise ValueError(
+                f"label_kernel must be None with reduction={reduction!r}: the labels become binary"
+            )
     seed = check_seed(random_state)
     threads = resolve_threads(n_threads)
     samples = check_samples(
@@ -236,10 +274,14 @@ def _resolve(
         from_logits=check_bool("from_logits", from_logits),
         n_threads=threads,
     )
-    n, m = samples.n, samples.m
+    n, n_classes = samples.n, samples.m
+    m = n_classes if reduction is None else 2
+    if reduction == "top_label":
+        samples = top_label(samples)
     lam, lam_text = _check_regularization(regularization, samples.weight)
     if frequencies is None:
-        gamma, source = _bandwidth(bandwidth, kernel, samples, seed, threads)
+        class_wise = reduction == "class_wise"
+        gamma, source = _bandwidth(bandwidth, kernel, samples, class_wise, seed, threads)
     else:
         gamma, source = None, "frequencies"
     factor = _label_factor(label_kernel, m)
@@ -259,6 +301,8 @@ def _resolve(
             )  # random ones come in blocks, 6 times faster
 
     words = [metric, "v0.1", f"method:{method}"]
+    if reduction is not None:
+        words.insert(2, f"reduction:{reduction}")
     frequency_matrix = None
     if method == "fourier":
         if frequencies is None:
@@ -298,7 +342,9 @@ def _resolve(
         words.append(f"s:{seed}")
     if metric == "ckce":
         words.append(f"lam:{lam_text}")
-    words += [f"n:{n}", f"m:{m}"]
+    if method == "block":
+        words.append(f"block:{block_size}")
+    words += [f"n:{n}", f"m:{n_classes}"]
     if samples.weights is not None:
         words.append(f"w:{samples.weight!r}({_digest(samples.weights)})")
     if factor is not None:
@@ -308,6 +354,8 @@ def _resolve(
     words.append(f"p:{precision}")
     return Problem(
         samples=samples,
+        n_classes=n_classes,
+        reduction=reduction,
         method=method,
         kernel=kernel,
         bandwidth=gamma,
@@ -409,6 +457,7 @@ def ckce(
     tol: float | None = None,
     pivoting: str = "greedy",
     label_kernel: Any = None,
+    reduction: str | None = None,
     sample_weight: Any = None,
     labels: Any = None,
     random_state: int = 0,
@@ -462,6 +511,11 @@ def ckce(
         the relative error of the iteration (1e-10).
     label_kernel : array of shape (n_classes, n_classes), optional
         Positive semi-definite kernel on the labels; by default the Kronecker kernel.
+    reduction : {"top_label", "class_wise"}, optional
+        By default all classes at once: strong calibration. ``top_label`` asks for confidence
+        calibration only: the binary problem whether the predicted class (the first maximum) was
+        right, with predictions [1 - c, c]. ``class_wise`` is the mean of the m one-vs-rest
+        problems, under one bandwidth: the median over the pairs of all of them.
     sample_weight : array of shape (n_samples,), optional
         Frequency weights: integers count as repetitions, zeros drop rows.
     labels : sequence, optional
@@ -513,6 +567,7 @@ def ckce(
         tol=tol,
         pivoting=pivoting,
         label_kernel=label_kernel,
+        reduction=reduction,
         sample_weight=sample_weight,
         labels=labels,
         random_state=random_state,
@@ -521,7 +576,7 @@ def ckce(
         from_logits=from_logits,
         n_threads=n_threads,
     )
-    return _solve(problem, False, progress).value
+    return sum(_solve(part, False, progress).value for part in problem.parts) / problem.n_parts
 
 
 def estimate(
@@ -539,6 +594,7 @@ def estimate(
     tol: float | None = None,
     pivoting: str = "greedy",
     label_kernel: Any = None,
+    reduction: str | None = None,
     sample_weight: Any = None,
     labels: Any = None,
     random_state: int = 0,
@@ -563,13 +619,15 @@ def estimate(
     Parameters
     ----------
     y_true, y_prob, method, kernel, bandwidth, regularization, n_frequencies, sampler, frequencies,
-    rank, tol, pivoting, label_kernel, sample_weight, labels, random_state, precision, normalize,
-    from_logits, n_threads, progress
+    rank, tol, pivoting, label_kernel, reduction, sample_weight, labels, random_state, precision,
+    normalize, from_logits, n_threads, progress
         As in `ckce`.
 
     Returns
     -------
     Estimate
+        With ``reduction="class_wise"`` all its numbers are means over the classes, and `per_class`
+        holds what each adds to the mean.
 
     Notes
     -----
@@ -601,6 +659,7 @@ def estimate(
         tol=tol,
         pivoting=pivoting,
         label_kernel=label_kernel,
+        reduction=reduction,
         sample_weight=sample_weight,
         labels=labels,
         random_state=random_state,
@@ -609,137 +668,49 @@ def estimate(
         from_logits=from_logits,
         n_threads=n_threads,
     )
-    solution = _solve(problem, True, progress)
-    samples = problem.samples
-    influence = solution.influence
-    weights = samples.weights
+    samples, parts = problem.samples, problem.n_parts
+    values, sums, highest = [], np.zeros(4), np.zeros(3, np.int64)
+    influence: NDArray[np.float64] = np.zeros(samples.n)
+    for part in problem.parts:
+        solution = _solve(part, True, progress)
+        values.append(solution.value)
+        sums += (solution.debias, solution.floor, solution.bound, solution.debias_error)
+        highest = np.maximum(highest, (solution.iterations, solution.rank, solution.debias_rank))
+        influence += solution.influence / parts
+    value = sum(values) / parts
+    debias, floor, bound, debias_error = (float(number) for number in sums / parts)
+    iterations, rank_used, debias_rank = (int(number) for number in highest)
+    weights, total = samples.weights, samples.weight
     squares = influence**2 if weights is None else weights * influence**2
-    total = samples.weight
     se = math.sqrt(squares.sum() / (total - 1.0) / total) if total > 1.0 else math.nan
+    per_class: NDArray[np.float64] | None = None
+    if problem.reduction == "class_wise":
+        per_class = np.array(values) / parts
+    elif problem.reduction is None and problem.label_factor is None:
+        per_class = solution.per_class
+    mean_residual = None
+    if problem.reduction != "top_label":
+        scores = _core.scores(samples.probs, samples.labels, weights, problem.n_threads)
+        mean_residual = scores.residual / total
     return Estimate(
-        value=solution.value,
-        debiased=solution.value - solution.debias,
-        floor=solution.floor,
+        value=value,
+        debiased=value - debias,
+        floor=floor,
         se=se,
-        bound=None if problem.method == "fourier" else solution.bound,
+        bound=None if problem.method == "fourier" else bound,
         method=problem.method,
         bandwidth=problem.bandwidth,
         bandwidth_source=problem.bandwidth_source,
         regularization=problem.regularization,
         n_samples=samples.n,
-        n_classes=samples.m,
-        iterations=solution.iterations or None,
-        rank=solution.rank if problem.method == "cholesky" else None,
-        debias_rank=solution.debias_rank or None,
-        debias_error=solution.debias_error if solution.debias_rank else None,
-        per_class=solution.per_class if problem.label_factor is None else None,
+        n_classes=problem.n_classes,
+        iterations=iterations or None,
+        rank=rank_used if problem.method == "cholesky" else None,
+        debias_rank=debias_rank or None,
+        debias_error=debias_error if debias_rank else None,
+        per_class=per_class,
         influence=influence,
         signature=problem.signature,
+        mean_residual=mean_residual,
+        classes=class_names(y_true, labels, problem.n_classes),
     )
-
-
-def jkce(
-    y_true: Any,
-    y_prob: Any,
-    *,
-    method: str = "exact",
-    estimator: str = "unbiased",
-    kernel: KernelLike = "linear_gaussian",
-    bandwidth: float | str = "median",
-    n_frequencies: int = 100,
-    sampler: str = "gaussian",
-    frequencies: Any = None,
-    label_kernel: Any = None,
-    sample_weight: Any = None,
-    labels: Any = None,
-    random_state: int = 0,
-    normalize: bool = False,
-    from_logits: bool = False,
-    n_threads: int | None = None,
-    progress: bool = False,
-) -> float:
-    r"""Joint kernel calibration error (also: squared kernel calibration error, SKCE).
-
-    .. math::
-        \mathrm{JKCE} = \lVert \mu_{YQ} - \mu_{ZQ} \rVert^2, \qquad
-        h_{ij} = k(q_i, q_j)\, r_i^\top L\, r_j
-
-    ``biased`` is the mean of h over all pairs, at least 0; ``unbiased`` the mean over i != j, which
-    is 0 on average under calibration and may be negative. It is never clipped.
-
-    Parameters
-    ----------
-    method : {"exact", "fourier"}
-        The kernel itself, or random Fourier features.
-    estimator : {"unbiased", "biased"}
-        Which mean.
-    y_true, y_prob, kernel, bandwidth, n_frequencies, sampler, frequencies, label_kernel,
-    sample_weight, labels, random_state, normalize, from_logits, n_threads, progress
-        As in `ckce`.
-
-    Returns
-    -------
-    float
-        JKCE.
-
-    Notes
-    -----
-    Cost: ``exact`` O(n^2 m) time and O(n m) memory, ``fourier`` O(n (m + 2D)^2). Unlike CKCE it
-    moves with the marginal distribution of the predictions. The kernel exp(-TV / gamma) with
-    TV = \|p-q\|_1 / 2 is ``kernel="laplace", bandwidth=2 * gamma``.
-
-    Examples
-    --------
-    >>> import ckce
-    >>> y_true = [0, 1, 1, 0]
-    >>> y_prob = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
-    >>> round(ckce.jkce(y_true, y_prob), 6)
-    -0.079385
-    """
-    check_choice("method", method, ("exact", "fourier"))
-    check_choice("estimator", estimator, ("unbiased", "biased"))
-    problem = _resolve(
-        "jkce",
-        y_true,
-        y_prob,
-        method=method,
-        kernel=kernel,
-        bandwidth=bandwidth,
-        regularization=None,
-        n_frequencies=n_frequencies,
-        sampler=sampler,
-        frequencies=frequencies,
-        rank=None,
-        tol=None,
-        pivoting="greedy",
-        label_kernel=label_kernel,
-        sample_weight=sample_weight,
-        labels=labels,
-        random_state=random_state,
-        precision="float64",
-        normalize=normalize,
-        from_logits=from_logits,
-        n_threads=n_threads,
-    )
-    total = problem.samples.weight
-    if estimator == "unbiased" and total <= 1.0:
-        raise ValueError(
-            f"estimator='unbiased' needs more than one sample, got a total weight of {total:g}; "
-            "use estimator='biased'"
-        )
-    with _progress(progress, f"JKCE {method}") as report:
-        if callable(problem.kernel):
-            off_diagonal, diagonal = _core.jkce_gram(_callable_gram(problem), *problem.data)
-        elif method == "exact":
-            gamma = 1.0 if problem.bandwidth is None else problem.bandwidth
-            off_diagonal, diagonal = _core.jkce_exact(
-                *problem.data, problem.kernel, gamma, problem.n_threads, report
-            )
-        else:
-            assert problem.frequencies is not None
-            off_diagonal, diagonal = _core.jkce_fourier(
-                *problem.data, problem.frequencies, problem.linear_part, problem.n_threads, report
-            )
-    if estimator == "biased":
-        return (off_diagonal + diagonal) / total**2
-    return off_diagonal / (total * (total - 1.0))

@@ -27,6 +27,8 @@ class Samples:
     labels: NDArray[np.int64]
     probs: NDArray[np.floating]
     weights: NDArray[np.float64] | None
+    #: Tolerance of the row sums if the numbers are still to be checked, by the pass that uses them.
+    unchecked: float | None = None
 
     @property
     def n(self) -> int:
@@ -51,8 +53,14 @@ def check_samples(
     normalize: bool,
     from_logits: bool,
     n_threads: int,
+    scan: bool = True,
 ) -> Samples:
-    """Check a calibration set; rows of weight zero are dropped."""
+    """Check a calibration set; rows of weight zero are dropped.
+
+    Without `scan` the numbers may be left `unchecked`, for a pass that checks and computes.
+    """
+    if isinstance(y_true, Samples):  # it came through this door before
+        return y_true
     truth = _as_array("y_true", y_true)
     probs = _as_array("y_prob", y_prob)
     _check_swapped(truth, probs)
@@ -67,8 +75,10 @@ def check_samples(
             f"y_true and y_prob must have the same number of rows, got {truth.shape[0]} and {n}"
         )
     indices = _as_indices(truth, m, labels)
+    if not scan and sample_weight is None:
+        return Samples(indices, probs, None, unchecked=tolerance)
     report = _core.validate(probs, indices, tolerance, n_threads)
-    _raise_for(report, n, m, check_sums=True)
+    raise_for(report, n, m, check_sums=True)
     weights = _as_weights(sample_weight, n)
     if weights is not None and not weights.all():
         kept = weights > 0.0
@@ -246,7 +256,7 @@ def _softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
 def _normalized(array: NDArray[np.floating]) -> NDArray[np.float64]:
     n, m = array.shape
     report = _core.validate(array, np.zeros(n, np.int64), math.inf, 1)
-    _raise_for(report, n, m, check_sums=False)
+    raise_for(report, n, m, check_sums=False)
     widened = array.astype(np.float64)
     sums = widened.sum(axis=1)
     if not sums.all():
@@ -299,6 +309,17 @@ def _as_classes(labels: Any, m: int) -> NDArray[Any]:
     return classes
 
 
+def class_names(y_true: Any, labels: Any, m: int) -> tuple[Any, ...]:
+    """What the columns of checked samples are called."""
+    if labels is not None:
+        return tuple(_as_classes(labels, m).tolist())
+    if not isinstance(y_true, Samples):
+        truth = _as_array("y_true", y_true)
+        if truth.dtype.kind in "USO":
+            return tuple(np.unique(truth.astype(str)).tolist())
+    return tuple(range(m))
+
+
 def _look_up(truth: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
     column_of = {label: column for column, label in enumerate(classes.tolist())}
     columns = [column_of.get(label, -1) for label in truth.tolist()]
@@ -342,7 +363,8 @@ def _as_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
     return weights
 
 
-def _raise_for(report: _core.Report, n: int, m: int, *, check_sums: bool) -> None:
+def raise_for(report: _core.Report, n: int, m: int, *, check_sums: bool) -> None:
+    """Say what is wrong with the numbers, if anything is."""
     logits_hint = "pass from_logits=True if these are logits"
     found = report.not_finite
     if found.count:

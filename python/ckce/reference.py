@@ -493,3 +493,310 @@ def jkce(
         return float(everything / total**2)
     # The w_i copies of a row pair with one another, but no copy with itself.
     return float((everything - w @ np.diag(h)) / (total * (total - 1)))
+
+
+def jkce_standard_error(
+    y_true: Labels,
+    y_prob: Array,
+    *,
+    kernel: Kernel = "linear_gaussian",
+    bandwidth: float,
+    label_kernel: Array | None = None,
+) -> float:
+    """Standard error of the unbiased JKCE, 2 sd(g) / sqrt(n) with g_i the mean of h_ij, j != i.
+
+    Parameters as in `jkce`; n >= 3.
+
+    Returns
+    -------
+    float
+    """
+    n, m = y_prob.shape
+    r = np.eye(m)[y_true] - y_prob
+    h = gram(kernel, y_prob, y_prob, bandwidth) * (r @ _label_gram(label_kernel, m) @ r.T)
+    g = (h.sum(axis=1) - np.diag(h)) / (n - 1)
+    return float(2 * np.std(g, ddof=1) / np.sqrt(n))
+
+
+def jkce_block(
+    y_true: Labels,
+    y_prob: Array,
+    *,
+    block_size: int,
+    kernel: Kernel = "linear_gaussian",
+    bandwidth: float,
+    label_kernel: Array | None = None,
+) -> Array:
+    """Unbiased JKCE of each block of consecutive rows; the block estimator is their mean.
+
+    Parameters as in `jkce`. Rows that do not fill a block are left out.
+
+    Returns
+    -------
+    ndarray of shape (n // block_size,)
+    """
+    blocks = [slice(at, at + block_size) for at in range(0, len(y_true), block_size)]
+    return np.array(
+        [
+            jkce(
+                y_true[b], y_prob[b], kernel=kernel, bandwidth=bandwidth, label_kernel=label_kernel
+            )
+            for b in blocks[: len(y_true) // block_size]
+        ]
+    )
+
+
+def top_label(y_true: Labels, y_prob: Array) -> tuple[Labels, Array]:
+    """The binary problem whether the predicted class, the first maximum, is right.
+
+    Returns
+    -------
+    labels : ndarray of shape (n,)
+        1 where it is.
+    probs : ndarray of shape (n, 2)
+        [1 - c, c] with the confidence c.
+
+    Examples
+    --------
+    >>> y, q = top_label(np.array([1]), np.array([[0.25, 0.75]]))
+    >>> y.tolist(), q.tolist()
+    ([1], [[0.25, 0.75]])
+    """
+    confidence = y_prob.max(axis=1)
+    right = y_true == np.argmax(y_prob, axis=1)
+    return right.astype(np.int64), np.stack([1 - confidence, confidence], axis=1)
+
+
+def one_vs_rest(y_true: Labels, y_prob: Array, j: int) -> tuple[Labels, Array]:
+    """The binary problem whether the class is j, with predictions [1 - q_j, q_j].
+
+    Returns
+    -------
+    labels : ndarray of shape (n,)
+    probs : ndarray of shape (n, 2)
+    """
+    p = y_prob[:, j]
+    return (y_true == j).astype(np.int64), np.stack([1 - p, p], axis=1)
+
+
+def uniform_bins(p: Array, n_bins: int) -> Labels:
+    """Bin [b / B, (b + 1) / B) of each number; 1 is in the last.
+
+    Examples
+    --------
+    >>> uniform_bins(np.array([0.0, 0.1, 0.99, 1.0]), 10).tolist()
+    [0, 1, 9, 9]
+    """
+    edges = np.arange(n_bins) / n_bins
+    bins: Labels = np.searchsorted(edges, p, side="right") - 1
+    return bins
+
+
+def quantile_bins(p: Array, n_bins: int, sample_weight: npt.NDArray[Any] | None = None) -> Labels:
+    """Bin floor(B F / N) of each number, F the weight of the smaller ones: ties stay together.
+
+    Examples
+    --------
+    >>> quantile_bins(np.array([0.1, 0.7, 0.7, 0.9]), 2).tolist()
+    [0, 0, 0, 1]
+    """
+    w = _weights(sample_weight, len(p))
+    below = np.array([w[p < x].sum() for x in p])
+    bins: Labels = np.floor(n_bins * below / w.sum()).astype(np.int64)
+    return bins
+
+
+def _binned_gaps(bins: list[Any], y: Array, q: Array, w: Array) -> list[tuple[float, float, Array]]:
+    """Share, weight and mean of y - q for each bin that holds a sample."""
+    gaps = []
+    for b in sorted(set(bins)):
+        kept = np.array([other == b for other in bins])
+        weight = w[kept].sum()
+        gap = (w[kept, None] * (y[kept] - q[kept])).sum(axis=0) / weight
+        gaps.append((weight / w.sum(), weight, gap))
+    return gaps
+
+
+def _distance(gaps: list[tuple[float, float, Array]], norm: str) -> float:
+    if norm == "l1":
+        return float(sum(share * np.abs(gap).sum() for share, _, gap in gaps))
+    if norm == "tv":
+        return float(sum(share * np.abs(gap).sum() / 2 for share, _, gap in gaps))
+    if norm == "max":
+        return float(max(np.abs(gap).max() for _, _, gap in gaps))
+    squared = sum(share * (gap**2).sum() for share, _, gap in gaps)
+    return float(np.sqrt(squared) if norm == "l2" else squared)
+
+
+def _problems(
+    y_true: Labels,
+    y_prob: Array,
+    variant: str,
+    n_bins: int,
+    strategy: str,
+    w: Array,
+) -> list[tuple[list[Any], Array, Array]]:
+    """Bins, outcomes (n, d) and predictions (n, d) of the problems that a variant consists of."""
+    if variant == "simplex":
+        bins = [tuple(row) for row in uniform_bins(y_prob, n_bins).tolist()]
+        return [(bins, np.eye(y_prob.shape[1])[y_true], y_prob)]
+    if variant == "top_label":
+        binary = [top_label(y_true, y_prob)]
+    else:
+        binary = [one_vs_rest(y_true, y_prob, j) for j in range(y_prob.shape[1])]
+    problems: list[tuple[list[Any], Array, Array]] = []
+    for y, q in binary:
+        p = q[:, 1]
+        cut = uniform_bins(p, n_bins) if strategy == "uniform" else quantile_bins(p, n_bins, w)
+        problems.append((cut.tolist(), y[:, None].astype(np.float64), p[:, None]))
+    return problems
+
+
+def ece(
+    y_true: Labels,
+    y_prob: Array,
+    *,
+    variant: str = "simplex",
+    n_bins: int = 10,
+    strategy: str = "uniform",
+    norm: str = "l1",
+    debias: bool = False,
+    sample_weight: npt.NDArray[Any] | None = None,
+) -> float:
+    """Expected calibration error, the mean over bins of d(frequencies, mean prediction).
+
+    The vectors compared have m entries for ``"simplex"`` and one, the probability itself, for
+    ``"top_label"`` and ``"class_wise"`` (the mean over classes). `norm` is the L^p norm over bins,
+    weighted by their shares, and entries.
+
+    Parameters
+    ----------
+    y_true : ndarray of shape (n,)
+    y_prob : ndarray of shape (n, m)
+    variant : {"simplex", "top_label", "class_wise"}
+    n_bins : int
+    strategy : {"uniform", "quantile"}
+    norm : {"l1", "tv", "l2", "l2_squared", "max"}
+    debias : bool
+        Subtract from the squared distance of a bin the variance of its outcomes over n_b - 1; drop
+        bins with one sample.
+    sample_weight : ndarray of shape (n,), optional
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> ece(np.array([0, 0]), np.full((2, 2), 0.5))
+    1.0
+    >>> ece(np.array([0, 0]), np.full((2, 2), 0.5), variant="top_label")
+    0.5
+    """
+    w = _weights(sample_weight, len(y_prob))
+    values = []
+    for bins, y, q in _problems(y_true, y_prob, variant, n_bins, strategy, w):
+        value = _distance(_binned_gaps(bins, y, q, w), norm)
+        if debias:
+            rates = _binned_gaps(bins, y, np.zeros_like(q), w)
+            singles = [(s, n_b, g) for s, n_b, g in _binned_gaps(bins, y, q, w) if n_b <= 1]
+            value -= _distance(singles, norm)
+            value -= sum(s * _variance(rate) / (n_b - 1) for s, n_b, rate in rates if n_b > 1)
+        values.append(value)
+    return float(np.mean(values))
+
+
+def _variance(rate: Array) -> float:
+    """Variance of an outcome: p (1 - p), or 1 - |p|^2 for a vector of class frequencies."""
+    return float(rate[0] * (1 - rate[0]) if len(rate) == 1 else 1 - (rate**2).sum())
+
+
+def brier_decomposition(
+    y_true: Labels,
+    y_prob: Array,
+    *,
+    variant: str = "simplex",
+    n_bins: int = 10,
+    strategy: str = "uniform",
+    sample_weight: npt.NDArray[Any] | None = None,
+) -> dict[str, float]:
+    """Parts of the Brier score by the bins of `ece`, added over the classes for ``"class_wise"``.
+
+    Parameters as in `ece`.
+
+    Returns
+    -------
+    dict
+        brier, calibration, refinement and uncertainty.
+    """
+    w = _weights(sample_weight, len(y_prob))
+    parts = dict.fromkeys(["brier", "calibration", "refinement", "uncertainty"], 0.0)
+    for bins, y, q in _problems(y_true, y_prob, variant, n_bins, strategy, w):
+        rates = _binned_gaps(bins, y, np.zeros_like(q), w)
+        parts["brier"] += float(w @ ((y - q) ** 2).sum(axis=1) / w.sum())
+        parts["calibration"] += _distance(_binned_gaps(bins, y, q, w), "l2_squared")
+        parts["refinement"] += sum(share * _variance(rate) for share, _, rate in rates)
+        parts["uncertainty"] += _variance(w @ y / w.sum())
+    return parts
+
+
+def brier(y_true: Labels, y_prob: Array, sample_weight: npt.NDArray[Any] | None = None) -> float:
+    """Brier score, the mean of |e_y - q|^2 over samples (all classes, not halved for two).
+
+    Examples
+    --------
+    >>> brier(np.array([0]), np.array([[0.5, 0.5]]))
+    0.5
+    """
+    w = _weights(sample_weight, len(y_prob))
+    return float(w @ ((np.eye(y_prob.shape[1])[y_true] - y_prob) ** 2).sum(axis=1) / w.sum())
+
+
+def log_loss(y_true: Labels, y_prob: Array, sample_weight: npt.NDArray[Any] | None = None) -> float:
+    """Mean of -log q_y; infinite where a label had probability 0.
+
+    Examples
+    --------
+    >>> log_loss(np.array([0]), np.array([[1.0, 0.0]]))
+    0.0
+    """
+    w = _weights(sample_weight, len(y_prob))
+    with np.errstate(divide="ignore"):
+        losses = 0.0 - np.log(y_prob[np.arange(len(y_true)), y_true])
+    return float(w @ losses / w.sum())
+
+
+def accuracy(y_true: Labels, y_prob: Array, sample_weight: npt.NDArray[Any] | None = None) -> float:
+    """Share of the samples whose label is the first of the largest probabilities.
+
+    Examples
+    --------
+    >>> accuracy(np.array([0, 1]), np.full((2, 2), 0.5))
+    0.5
+    """
+    w = _weights(sample_weight, len(y_prob))
+    return float(w @ (np.argmax(y_prob, axis=1) == y_true) / w.sum())
+
+
+def class_wise_bandwidth(y_prob: Array, kernel: str = "linear_gaussian") -> float:
+    """Median of the pair distances of all one-vs-rest problems together.
+
+    A zero median is replaced by the median of the positive distances, else by 1.
+
+    Parameters
+    ----------
+    y_prob : ndarray of shape (n, m)
+    kernel : str
+
+    Returns
+    -------
+    float
+    """
+    order = 1 if kernel == "laplace" else 2
+    upper = np.triu_indices(len(y_prob), k=1)
+    columns = [np.stack([1 - p, p], axis=1) for p in y_prob.T]
+    pairs = np.concatenate([_distances(q, q, order)[upper] for q in columns])
+    if pairs.size and np.median(pairs) > 0:
+        return float(np.median(pairs))
+    positive = pairs[pairs > 0]
+    return float(np.median(positive)) if positive.size else 1.0

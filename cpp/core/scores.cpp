@@ -1,0 +1,58 @@
+#include "scores.hpp"
+
+#include <cmath>
+
+#include "residuals.hpp"
+#include "top_label.hpp"
+
+namespace ckce {
+
+Scores scores(const Samples& samples, Parallel& parallel) {
+  const Index m = samples.m();
+  Scores total;
+  total.residual = Vector::Zero(m);
+  total.labels = Vector::Zero(m);
+  constexpr Index kPanels = 16;  // of a task: rows are read a panel at a time and stay in cache
+  const Index n_panels = Panels::count(samples.n());
+  parallel.each((n_panels + kPanels - 1) / kPanels, [&] {
+    return [&, panel = Matrix(Matrix::Zero(kPanel, m)), top = TopLabels()](Index task) mutable {
+      Scores sum;
+      sum.residual = sum.labels = Vector::Zero(m);
+      for (Index k = task * kPanels; k < std::min((task + 1) * kPanels, n_panels); ++k) {
+        const Index begin = k * kPanel;
+        const Index rows = std::min(kPanel, samples.n() - begin);
+        const std::int64_t* labels = samples.labels + begin;
+        const Vector w = weights_of(samples, begin, rows);
+        MatrixRef q = panel.topRows(rows);
+        samples.probs.load(begin, rows, q);
+        top.find(panel.data(), m);
+        sum.weight += w.sum();
+        for (Index j = 0; j < m; ++j) sum.sharpness += w.dot(q.col(j).cwiseAbs2());
+        for (Index i = 0; i < rows; ++i) {
+          sum.confidence += w[i] * top.confidence[i];
+          if (top.predicted[i] == static_cast<double>(labels[i])) sum.hits += w[i];
+          sum.log_loss -= w[i] * std::log(q(i, labels[i]));
+          sum.labels[labels[i]] += w[i];
+        }
+        residuals_in_place(labels, q);
+        for (Index j = 0; j < m; ++j) {
+          sum.brier += w.dot(q.col(j).cwiseAbs2());
+          sum.residual[j] += w.dot(q.col(j));
+        }
+      }
+      parallel.in_turn(task, [&] {
+        total.weight += sum.weight;
+        total.hits += sum.hits;
+        total.confidence += sum.confidence;
+        total.brier += sum.brier;
+        total.log_loss += sum.log_loss;
+        total.sharpness += sum.sharpness;
+        total.residual += sum.residual;
+        total.labels += sum.labels;
+      });
+    };
+  });
+  return total;
+}
+
+}  // namespace ckce

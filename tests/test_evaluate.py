@@ -1,0 +1,120 @@
+"""The table: its numbers are those of the functions, it renders, it goes to JSON and pandas."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import ckce
+
+
+def sample(n=300, m=3, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, m, n), rng.dirichlet(np.ones(m), n)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_numbers_are_those_of_the_functions(weighted):
+    y, q = sample()
+    weights = 1.0 + np.arange(len(y)) % 2 if weighted else None
+    data = {"sample_weight": weights}
+    e = ckce.evaluate(y, q, **data)
+    assert e.accuracy == ckce.accuracy(y, q, **data)
+    assert e.log_loss == ckce.log_loss(y, q, **data)
+    assert e.brier == ckce.brier(y, q, **data)
+    assert e.ckce == ckce.estimate(y, q, **data)
+    assert e.jkce == ckce.jkce_estimate(y, q, **data)
+    assert e.brier_parts == ckce.brier_decomposition(y, q, variant="class_wise", **data)
+    for variant, name in [("simplex", "ece"), ("top_label",) * 2, ("class_wise",) * 2]:
+        attribute = name if name == "ece" else f"ece_{name}"
+        assert getattr(e, attribute) == ckce.ece_estimate(y, q, variant=variant, **data)
+
+
+def test_options_reach_the_functions():
+    y, q = sample()
+    options = {"kernel": "laplace", "bandwidth": 0.5, "method": "cholesky"}
+    e = ckce.evaluate(y, q, regularization=0.1, n_bins=4, **options)
+    assert e.ckce == ckce.estimate(y, q, regularization=0.1, **options)
+    assert e.jkce == ckce.jkce_estimate(y, q, **options)
+    assert e.ece.value == ckce.ece(y, q, n_bins=4)
+
+
+def test_text_is_aligned():
+    e = ckce.evaluate(*sample())
+    lines = repr(e).splitlines()
+    assert lines[0].startswith("n = 300, m = 3, CKCE exact, JKCE exact, bandwidth ")
+    names = [line[:11].strip() for line in lines[1:]]
+    assert names == [
+        *("accuracy", "log loss", "Brier", "CKCE", "debiased", "JKCE", "ECE", "top label"),
+        *("class-wise", "signature"),
+    ]
+    points = {line.index(".") for line in lines[1:-1]}
+    assert len(points) == 1, "decimal points stand under one another"
+    small = ckce.evaluate([0, 1, 1], [[0.0, 1.0], [0.4, 0.6], [0.5, 0.5]], regularization=100.0)
+    assert len({line.index(".") for line in repr(small).splitlines()[3:-1]}) == 1
+    assert lines[-1].endswith(e.ckce.signature)
+
+
+def test_html():
+    html = ckce.evaluate(*sample())._repr_html_()
+    assert html.count("<tr>") == html.count("</tr>") == 9
+    assert "<script" not in html
+
+
+def test_dict_is_flat_json():
+    e = ckce.evaluate(*sample())
+    numbers = e.to_dict()
+    assert json.loads(json.dumps(numbers, allow_nan=False)) == numbers
+    assert numbers["ckce"] == e.ckce.value
+    assert (numbers["ckce_low"], numbers["ckce_high"]) == e.ckce.interval()
+    assert all(isinstance(value, (int, float, str, type(None))) for value in numbers.values())
+
+
+def test_infinite_log_loss():
+    e = ckce.evaluate([0, 1, 1], [[0.0, 1.0], [0.4, 0.6], [0.5, 0.5]])
+    assert e.log_loss == math.inf
+    assert e.to_dict()["log_loss"] is None
+    assert "a label had probability 0" in repr(e)
+
+
+def test_frame():
+    pandas = pytest.importorskip("pandas")
+    frames = [ckce.evaluate(*sample(seed=s)).to_frame(f"model {s}") for s in range(2)]
+    table = pandas.concat(frames)
+    assert table.index.tolist() == ["model 0", "model 1"]
+    assert table["ckce"].dtype == float
+
+
+def test_inputs():
+    y, q = sample(m=3)
+    names = np.array(["b", "c", "a"])
+    named = ckce.evaluate(names[y], q, labels=names)
+    assert named.ckce.classes == ("b", "c", "a")
+    assert named.to_dict() == ckce.evaluate(y, q).to_dict()
+    binary = ckce.evaluate(y > 0, q[:, 0])
+    assert binary.n_classes == 2
+    for bad, words in [(q * 0.5, "sums to"), (q[:, :1], "at least 2 columns")]:
+        with pytest.raises(ValueError, match=words):
+            ckce.evaluate(y, bad)
+    with pytest.raises(ValueError, match="n_bins must be at least 1"):
+        ckce.evaluate(y, q, n_bins=0)
+
+
+def test_half_precision_passes_the_door_once():
+    y, q = sample()
+    e = ckce.evaluate(y, q.astype(np.float16))
+    assert e.brier == ckce.brier(y, q.astype(np.float16))
+
+
+@pytest.mark.parametrize(
+    ("y", "q"),
+    [
+        (np.arange(8) % 3, np.eye(3)[np.arange(8) % 3]),
+        (np.arange(10) % 3, np.full((10, 3), 1 / 3)),
+        (np.zeros(4, int), np.full((4, 2), 0.5)),
+        (np.array([0, 1]), np.array([[0.5, 0.5], [0.25, 0.75]])),
+    ],
+)
+def test_edges(y, q):
+    assert isinstance(repr(ckce.evaluate(y, q)), str)

@@ -1,0 +1,159 @@
+"""Reliability diagrams: the numbers, the band, and that drawing changes nothing global."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import ckce
+
+
+def sample(n=500, m=3, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, m, n), rng.dirichlet(np.ones(m), n)
+
+
+@pytest.fixture
+def plt():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    yield pyplot
+    pyplot.close("all")
+
+
+@pytest.mark.parametrize("strategy", ["quantile", "uniform"])
+def test_top_label_numbers(strategy):
+    y, q = sample()
+    curve = ckce.reliability_diagram(y, q, strategy=strategy, n_bins=10).curves[0]
+    e = ckce.ece_estimate(y, q, variant="top_label", strategy=strategy, n_bins=10)
+    kept = e.counts > 0
+    assert curve.counts.tolist() == e.counts[kept].tolist()
+    assert curve.confidence == pytest.approx(e.confidence[kept])
+    assert curve.frequency == pytest.approx(e.frequency[kept])
+    assert curve.histogram.sum() == pytest.approx(1.0)
+    assert ((curve.low <= curve.frequency) & (curve.frequency <= curve.high)).all()
+    assert ((curve.low >= 0) & (curve.high <= 1)).all()
+    assert (curve.edges[:, 0] <= curve.confidence).all()
+    assert (curve.confidence <= curve.edges[:, 1]).all()
+
+
+def test_wilson_band_by_hand():
+    # 8 of 10: the textbook interval.
+    curve = ckce.reliability_diagram([1] * 8 + [0] * 2, [0.7] * 10, target=1).curves[0]
+    assert curve.low == pytest.approx([0.490162], abs=1e-6)
+    assert curve.high == pytest.approx([0.943318], abs=1e-6)
+    wide = ckce.reliability_diagram([1] * 8 + [0] * 2, [0.7] * 10, target=1, level=0.99).curves[0]
+    assert wide.low < curve.low
+
+
+def test_one_class():
+    y, q = sample()
+    diagram = ckce.reliability_diagram(y, q, target=2)
+    expected = ckce.reliability_diagram(y == 2, q[:, 2], target=1)
+    assert diagram.curves[0].frequency == pytest.approx(expected.curves[0].frequency)
+    names = np.array(["b", "c", "a"])
+    named = ckce.reliability_diagram(names[y], q, target="a", labels=names)
+    assert named.curves[0].frequency.tolist() == diagram.curves[0].frequency.tolist()
+    assert named.target == "class a"
+
+
+def test_weights_are_copies():
+    y, q = sample(60)
+    weights = np.arange(60) % 3
+    one = ckce.reliability_diagram(y, q, sample_weight=weights, n_bins=5).curves[0]
+    other = ckce.reliability_diagram(
+        np.repeat(y, weights), np.repeat(q, weights, axis=0), n_bins=5
+    ).curves[0]
+    for name in ("confidence", "frequency", "low", "high", "histogram"):
+        assert getattr(one, name) == pytest.approx(getattr(other, name))
+
+
+def test_several_models():
+    y, q = sample()
+    diagram = ckce.reliability_diagram(y, {"a": q, "b": q[:, ::-1]})
+    assert [curve.name for curve in diagram.curves] == ["a", "b"]
+    assert diagram["b"] is diagram.curves[1]
+    assert repr(diagram).count("bins of") == 2
+    with pytest.raises(KeyError):
+        diagram["c"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"target": 3}, "target must be 'top_label' or one of the classes"),
+        ({"strategy": "even"}, "strategy must be one of"),
+        ({"level": 1.0}, "level must be a number between 0 and 1"),
+        ({"n_bins": 0}, "n_bins must be at least 1"),
+    ],
+)
+def test_refuses(options, words):
+    with pytest.raises(ValueError, match=words):
+        ckce.reliability_diagram(*sample(), **options)
+    with pytest.raises(ValueError, match="at least one model"):
+        ckce.reliability_diagram([0], {})
+
+
+def test_plot_changes_nothing_global(plt):
+    import matplotlib as mpl
+
+    before = dict(mpl.rcParams)
+    ax = ckce.reliability_diagram(*sample()).plot()
+    ax.figure.canvas.draw()
+    assert dict(mpl.rcParams) == before
+
+
+def test_plot_draws_into_given_axes(plt):
+    figure, axes = plt.subplots(1, 2, layout="constrained")
+    y, q = sample()
+    diagram = ckce.reliability_diagram(y, {"a": q, "b": q[:, ::-1]})
+    assert diagram.plot(axes[0]) is axes[0]
+    assert diagram.plot(axes[1], histogram=False, counts=False) is axes[1]
+    assert [len(ax.child_axes) for ax in axes] == [1, 0]
+    assert [text.get_text() for text in axes[0].get_legend().get_texts()] == ["a", "b"]
+    assert len(plt.get_fignums()) == 1
+    figure.canvas.draw()
+    # Nothing of the picture sticks out of it.
+    box = figure.get_tightbbox()
+    assert box.x0 >= 0
+    assert box.y0 >= 0
+
+
+def test_small_bins_are_labelled(plt):
+    ax = ckce.reliability_diagram([0, 1, 1], [0.1, 0.6, 0.9], target=1, n_bins=3).plot()
+    assert [text.get_text() for text in ax.texts] == ["1", "1", "1"]
+
+
+def test_display(plt):
+    y, q = sample()
+    display = ckce.CalibrationDisplay.from_predictions(y, q, name="forest", target=1, n_bins=5)
+    assert display.diagram.curves[0].name == "forest"
+    assert display.ax_.figure is display.figure_
+    figure, ax = plt.subplots()
+    assert ckce.CalibrationDisplay.from_predictions(y, {"a": q, "b": q}, ax=ax).ax_ is ax
+    assert len(ax.get_legend().get_texts()) == 2
+    assert figure is ax.figure
+
+
+def test_display_from_estimator(plt):
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(300, 2))
+    y = np.where(x[:, 0] + rng.normal(size=300) > 0, "yes", "no")
+    model = linear_model.LogisticRegression().fit(x, y)
+    display = ckce.CalibrationDisplay.from_estimator(model, x, y, target="yes")
+    expected = ckce.reliability_diagram(y == "yes", model.predict_proba(x), target=1)
+    assert display.diagram.curves[0].name == "LogisticRegression"
+    frequency = expected.curves[0].frequency.tolist()
+    assert display.diagram.curves[0].frequency.tolist() == frequency
+
+
+def test_import_loads_numpy_only():
+    heavy = ["matplotlib", "pandas", "scipy", "sklearn", "torch"]
+    code = f"import sys, ckce; print([m for m in {heavy} if m in sys.modules])"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "[]"
