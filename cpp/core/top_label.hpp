@@ -27,8 +27,8 @@ struct TopLabels {
 
  private:
 #if defined(__GNUC__)  // Eigen's select moves masks through memory
-  static constexpr Index kWidth = 8;
-  typedef double Rows __attribute__((vector_size(64)));
+  static constexpr Index kWidth = Eigen::internal::packet_traits<double>::size;
+  typedef double Rows __attribute__((vector_size(8 * kWidth)));
 #else
   static constexpr Index kWidth = 1;
   using Rows = double;

@@ -37,6 +37,10 @@ Packet<Scalar> load_packet(const char* at) {
   return Eigen::internal::pload<Packet<Scalar>>(widened);
 }
 
+#if defined(__GNUC__)  // of a packet as a template argument, which is harmless
+#pragma GCC diagnostic ignored "-Wignored-attributes"
+#endif
+
 // kPacket rows whose entries are neighbours, by square transpositions in registers; the last square
 // overlaps the one before, if it must. Twice as fast as entry by entry.
 template <class T, class Scalar>

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import importlib
 import math
 from dataclasses import dataclass, field
 from typing import Any
@@ -159,7 +160,7 @@ class Evaluation:
     def to_frame(self, name: str = "model") -> Any:
         """`to_dict` as a pandas DataFrame with one row, called `name`; stack them with concat."""
         try:
-            import pandas
+            pandas = importlib.import_module("pandas")
         except ImportError:
             raise ImportError("to_frame needs pandas: pip install pandas") from None
         numbers = {
