@@ -39,6 +39,7 @@ PERTURBED = {
     "pivoting": (CHOLESKY, ["random"]),
     "label_kernel": ({}, [label_kernel(4), label_kernel(4, seed=2), 2 * np.eye(4)]),
     "sample_weight": ({}, [np.arange(200) % 3, np.arange(200) % 2, np.full(200, 2)]),
+    "reduction": ({"bandwidth": 0.5}, ["top_label", "class_wise"]),
     "precision": ({**FOURIER, "n_frequencies": 20}, ["mixed"]),
     "normalize": ({"bandwidth": 0.5}, [True]),
     "from_logits": ({"bandwidth": 0.5}, [True]),
