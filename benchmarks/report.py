@@ -245,7 +245,7 @@ def _large(r):
 
 
 def render(r, command, elapsed, data_name):
-    """The whole of RESULTS.md."""
+    """The whole of RESULTS.md; without plots if `data_name` is empty."""
     parts = ["# Benchmark results\n"]
     if r.quick:
         parts.append(
@@ -277,7 +277,7 @@ def render(r, command, elapsed, data_name):
                 "Time per iteration is the whole call, preconditioner included, over its "
                 "iterations. A pair is one of the n (n + 1) / 2 entries of K.\n"
             )
-    if r.peaks:
+    if any(key.startswith("fourier") for key in r.timings):
         parts.append("## Roofline\n")
         parts.append(
             f"Peak of NumPy's matrix product in the same run, all cores: "
@@ -294,10 +294,13 @@ def render(r, command, elapsed, data_name):
             rows.append(("`import numpy`", f"{r.imports[0]:.1f} ms"))
             rows.append(("`import ckce` after it", f"{r.imports[1]:.1f} ms"))
         parts.append(table(("", "best"), rows))
-    parts.append("## Plots\n")
-    parts.append(
-        f"Error against time for every approximation, on {data_name}; root mean square over seeds, "
-        "all threads:\n\n![error against time](plots/error_time.png)\n"
-    )
-    parts.append("Time against n, m = 10, all threads:\n\n![time against n](plots/time_n.png)\n")
+    if data_name:
+        parts.append("## Plots\n")
+        parts.append(
+            f"Error against time for every approximation, on {data_name}; root mean square over seeds, "
+            "all threads:\n\n![error against time](plots/error_time.png)\n"
+        )
+        parts.append(
+            "Time against n, m = 10, all threads:\n\n![time against n](plots/time_n.png)\n"
+        )
     return "\n".join(parts)

@@ -78,7 +78,7 @@ def main():
     start = time.perf_counter()
     results = Results(quick)
     results.machine = describe()
-    name, y_true, y_prob = load(arguments.data, quick)
+    name, y_true, y_prob = ("", None, None) if partial else load(arguments.data, quick)
     command = shlex.join(["python", "benchmarks/run.py", *sys.argv[1:]])
 
     def write():
