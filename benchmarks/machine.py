@@ -55,9 +55,11 @@ def describe():
         }
     )
     versions = {name: _version(name) for name in ("numpy", "scipy", "scikit-learn", "torch")}
+    load = f"{os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "?"
     return [
         ("CPU", _cpu()),
         ("cores", str(cores)),
+        ("load average before the run", f"{load} (BLAS suffers most from a busy machine)"),
         ("ckce", f"{config.get('ckce')}, core {config.get('core', '?').split()[0]}"),
         ("ckce threads", config.get("threads", "?").split()[0]),
         ("BLAS of NumPy and SciPy", "; ".join(blas)),

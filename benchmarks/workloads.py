@@ -74,11 +74,11 @@ def fourier(inputs, only=None):
     y, w = inputs.y_true, inputs.frequencies
     contenders = []
     if HAS_MIXED and only in (None, MIXED, MIXED_ONE):
-        half = inputs.y32
+        single = inputs.y32
         options = {"method": "fourier", "frequencies": w, "precision": "mixed"}
         contenders += [
-            Contender(MIXED, lambda: ckce.ckce(y, half, **options)),
-            Contender(MIXED_ONE, lambda: ckce.ckce(y, half, n_threads=1, **options), rounds=3),
+            Contender(MIXED, lambda: ckce.ckce(y, single, **options)),
+            Contender(MIXED_ONE, lambda: ckce.ckce(y, single, n_threads=1, **options), rounds=3),
         ]
     if only in (MIXED, MIXED_ONE):
         return contenders
