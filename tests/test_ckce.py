@@ -88,7 +88,7 @@ def test_one_sample(case, m):
 
 
 @pytest.mark.parametrize("case", cases("ckce"), ids=str)
-@given(miss=st.floats(0, 1e-2))
+@given(miss=st.just(0.0) | st.floats(1e-150, 1e-2))  # its square is a normal number
 def test_one_sample_almost_right(case, miss):
     # Smaller than what the oracle's subtraction of operators resolves.
     q = np.array([[miss, 1 - miss]])

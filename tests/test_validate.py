@@ -239,7 +239,9 @@ BAD_OPTIONS = [
     ({"progress": 1}, TypeError, "progress must be True or False, got 1"),
 ]
 JKCE_OPTIONS = [
-    ({"method": "blocks"}, ValueError, "method must be one of ['auto', 'exact', 'fourier', "),
+    ({"method": "nystroem"}, ValueError, "method must be one of ['auto', 'exact', 'fourier'"),
+    ({"method": "block", "block_size": 1}, ValueError, "block_size must be"),
+    ({"block_size": 5}, ValueError, "block_size belongs to method='block', got method='exact'"),
     ({"estimator": "v"}, ValueError, "estimator must be one of ['unbiased', 'biased'], got 'v'"),
 ]
 NOT_IN_JKCE = {"regularization", "rank", "tol", "pivoting"}

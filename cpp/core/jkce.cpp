@@ -82,8 +82,8 @@ JkceSums jkce_features(const Features& features, const Samples& samples, const L
   sums.rows.resize(samples.n());
   parallel.span(0.8, 1.0);
   parallel.each((samples.n() + kBlock - 1) / kBlock, [&] {
-    return [&, q_block = Matrix(kBlock, samples.m()),
-            phi_block = Matrix(kBlock, features.d())](Index task) mutable {
+    return [&, q_block = Matrix(kBlock + kPadding, samples.m()),
+            phi_block = Matrix(kBlock + kPadding, features.d())](Index task) mutable {
       const Index begin = task * kBlock;
       const Index rows = std::min(kBlock, samples.n() - begin);
       MatrixRef q = q_block.topRows(rows);

@@ -13,34 +13,32 @@ constexpr Index kFewColumns = 24;  // from here on packing pays
 // out (kPanel, kColumns) += tile v
 template <int kColumns>
 void add_tile_columns(const double* tile, const double* v, double* out) {
-  constexpr int kRows = 2 * Eigen::internal::packet_traits<double>::size;
-  using Rows = Eigen::Array<double, kRows, 1>;
-  for (Index i = 0; i < kPanel; i += kRows) {
-    Rows sums[kColumns];
-    for (int c = 0; c < kColumns; ++c) sums[c] = Eigen::Map<const Rows>(out + c * kPanel + i);
+  for (Index i = 0; i < kPanel; i += kLanes) {
+    Lanes sums[kColumns];
+    for (int c = 0; c < kColumns; ++c) sums[c] = Eigen::Map<const Lanes>(out + c * kPanel + i);
     for (Index j = 0; j < kPanel; ++j) {
-      const Rows t = Eigen::Map<const Rows>(tile + j * kPanel + i);
+      const Lanes t = Eigen::Map<const Lanes>(tile + j * kPanel + i);
       for (int c = 0; c < kColumns; ++c) sums[c] += t * v[c * kPanel + j];
     }
-    for (int c = 0; c < kColumns; ++c) Eigen::Map<Rows>(out + c * kPanel + i) = sums[c];
+    for (int c = 0; c < kColumns; ++c) Eigen::Map<Lanes>(out + c * kPanel + i) = sums[c];
   }
 }
 
 // out (kPanel, kColumns) += tile' v
 template <int kColumns>
 void add_tile_columns_tn(const double* tile, const double* v, double* out) {
-  constexpr int kLanes = Eigen::internal::packet_traits<double>::size;
+  constexpr int kWidth = Eigen::internal::packet_traits<double>::size;
   constexpr int kRows = kColumns <= 5 ? 4 : 2;  // of out at a time
-  using Lanes = Eigen::Array<double, kLanes, 1>;
+  using Packet = Eigen::Array<double, kWidth, 1>;
   for (Index j = 0; j < kPanel; j += kRows) {
-    Lanes sums[kRows][kColumns];
+    Packet sums[kRows][kColumns];
     for (auto& row : sums)
-      for (Lanes& sum : row) sum.setZero();
-    for (Index i = 0; i < kPanel; i += kLanes) {
-      Lanes x[kColumns];
-      for (int c = 0; c < kColumns; ++c) x[c] = Eigen::Map<const Lanes>(v + c * kPanel + i);
+      for (Packet& sum : row) sum.setZero();
+    for (Index i = 0; i < kPanel; i += kWidth) {
+      Packet x[kColumns];
+      for (int c = 0; c < kColumns; ++c) x[c] = Eigen::Map<const Packet>(v + c * kPanel + i);
       for (int r = 0; r < kRows; ++r) {
-        const Lanes t = Eigen::Map<const Lanes>(tile + (j + r) * kPanel + i);
+        const Packet t = Eigen::Map<const Packet>(tile + (j + r) * kPanel + i);
         for (int c = 0; c < kColumns; ++c) sums[r][c] += t * x[c];
       }
     }

@@ -1,7 +1,6 @@
 #include "types.hpp"
 
 #include <algorithm>
-#include <type_traits>
 
 namespace ckce {
 namespace {
@@ -25,14 +24,17 @@ void load_group(const char* rows, const Probs& probs, Scalar* out, Index out_str
     for (Index i = 0; i < kRows; ++i) out[i] = static_cast<Scalar>(read<T>(rows + i * row_stride));
 }
 
-using Packet = Eigen::internal::packet_traits<double>::type;
-constexpr Index kPacket = Eigen::internal::packet_traits<double>::size;
+template <class Scalar>
+using Packet = typename Eigen::internal::packet_traits<Scalar>::type;
+template <class Scalar>
+constexpr Index kPacket = Eigen::internal::packet_traits<Scalar>::size;
 
-template <class T>
-Packet load_packet(const char* at) {
-  alignas(64) double widened[kPacket];
-  for (Index i = 0; i < kPacket; ++i) widened[i] = read<T>(at + i * static_cast<Index>(sizeof(T)));
-  return Eigen::internal::pload<Packet>(widened);
+template <class T, class Scalar>
+Packet<Scalar> load_packet(const char* at) {
+  alignas(64) Scalar widened[kPacket<Scalar>];
+  for (Index i = 0; i < kPacket<Scalar>; ++i)
+    widened[i] = static_cast<Scalar>(read<T>(at + i * static_cast<Index>(sizeof(T))));
+  return Eigen::internal::pload<Packet<Scalar>>(widened);
 }
 
 #if defined(__GNUC__)  // of a packet as a template argument, which is harmless
@@ -41,16 +43,17 @@ Packet load_packet(const char* at) {
 
 // kPacket rows whose entries are neighbours, by square transpositions in registers; the last square
 // overlaps the one before, if it must. Twice as fast as entry by entry.
-template <class T>
-void load_squares(const char* rows, const Probs& probs, double* out, Index out_stride) {
-  for (Index square = 0; square < probs.m; square += kPacket) {
-    const Index j = std::min(square, probs.m - kPacket);
-    Eigen::internal::PacketBlock<Packet, kPacket> block;
-    for (Index i = 0; i < kPacket; ++i)
+template <class T, class Scalar>
+void load_squares(const char* rows, const Probs& probs, Scalar* out, Index out_stride) {
+  constexpr Index kSide = kPacket<Scalar>;
+  for (Index square = 0; square < probs.m; square += kSide) {
+    const Index j = std::min(square, probs.m - kSide);
+    Eigen::internal::PacketBlock<Packet<Scalar>, kSide> block;
+    for (Index i = 0; i < kSide; ++i)
       block.packet[i] =
-          load_packet<T>(rows + i * probs.row_stride + j * static_cast<Index>(sizeof(T)));
+          load_packet<T, Scalar>(rows + i * probs.row_stride + j * static_cast<Index>(sizeof(T)));
     Eigen::internal::ptranspose(block);
-    for (Index c = 0; c < kPacket; ++c)
+    for (Index c = 0; c < kSide; ++c)
       Eigen::internal::pstoreu(out + (j + c) * out_stride, block.packet[c]);
   }
 }
@@ -68,13 +71,17 @@ inline void fetch_ahead(const char* at, Index bytes) {
 
 template <class T, class Out>
 void load_as(const Probs& probs, Index begin, Index rows, Out& out) {
+  using Scalar = typename Out::Scalar;
+  constexpr Index kSide = kPacket<Scalar>;
   const char* from = probs.data + begin * probs.row_stride;
   const Index stride = out.outerStride();
   Index i = 0;
-  if constexpr (kPacket > 1 && sizeof(T) > 2 && std::is_same_v<typename Out::Scalar, double>) {
-    if (probs.col_stride == static_cast<Index>(sizeof(T)) && probs.m >= kPacket)
-      for (; i + kPacket <= rows; i += kPacket) {
-        fetch_ahead(from + i * probs.row_stride, kPacket * probs.row_stride);
+  if constexpr (kSide > 1 && sizeof(T) > 2) {
+    const auto size = static_cast<Index>(sizeof(T));
+    if (probs.col_stride == size && probs.m >= kSide)
+      for (; i + kSide <= rows; i += kSide) {
+        if (probs.row_stride == probs.m * size)
+          fetch_ahead(from + i * probs.row_stride, kSide * probs.row_stride);
         load_squares<T>(from + i * probs.row_stride, probs, out.data() + i, stride);
       }
   }

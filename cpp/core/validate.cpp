@@ -49,19 +49,18 @@ void Report::merge(const Report& later) {
 
 void Inspector::look(const Matrix& q, const std::int64_t* labels, Index begin, Index rows,
                      Report& report) const {
-  using Rows = Eigen::Array<double, 8, 1>;  // the sums of so many stay in registers
-  double sums[kPanel];                      // not finite if an entry is not
+  double sums[kPanel];  // not finite if an entry is not
   double smallest[kPanel];
-  for (Index i = 0; i < kPanel; i += Rows::SizeAtCompileTime) {
-    Rows sum = Rows::Zero();
-    Rows low = Rows::Zero();
+  for (Index i = 0; i < kPanel; i += Lanes::SizeAtCompileTime) {
+    Lanes sum = Lanes::Zero();
+    Lanes low = Lanes::Zero();
     for (Index j = 0; j < m_; ++j) {
-      const Rows column = Eigen::Map<const Rows>(q.data() + j * kPanel + i);
+      const Lanes column = Eigen::Map<const Lanes>(q.data() + j * kPanel + i);
       sum += column;
       low = low.min(column);
     }
-    Eigen::Map<Rows>(sums + i) = sum;
-    Eigen::Map<Rows>(smallest + i) = low;
+    Eigen::Map<Lanes>(sums + i) = sum;
+    Eigen::Map<Lanes>(smallest + i) = low;
   }
   int outside = 0;
   for (Index i = 0; i < rows; ++i)  // no branches: the compiler vectorises it

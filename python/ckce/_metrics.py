@@ -253,8 +253,8 @@ def _resolve(
             "rank": rank,
             "tol": tol,
             "pivoting": pivoting,
-            "block_size": block_size,
             "precision": precision,
+            "block_size": block_size,
         },
     )
     if reduction is not None:

@@ -48,7 +48,9 @@ std::vector<Index> Cholesky::choose(Index count) {
   return rows;
 }
 
-// The candidates' block of E is factored first; those that the others already explain are dropped.
+// The candidates' block of E is factored first. One that those before it explain to the share 1 - s is
+// kept with probability s only: as if drawn one by one, and the block stays well conditioned
+// (Epperly, Tropp, Webber 2024).
 void Cholesky::add(const std::vector<Index>& candidates, Parallel& parallel) {
   const auto count = static_cast<Index>(candidates.size());
   const Points chosen = points_.subset(candidates);
@@ -71,6 +73,7 @@ void Cholesky::add(const std::vector<Index>& candidates, Parallel& parallel) {
       residual_[candidates[static_cast<std::size_t>(c)]] = 0.0;
       continue;
     }
+    if (size > 0 && random_.uniform() * e(c, c) > rest) continue;
     lower.row(size).head(size) = l.transpose();
     lower(size, size) = std::sqrt(rest);
     kept.push_back(c);

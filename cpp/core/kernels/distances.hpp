@@ -6,10 +6,6 @@
 
 namespace ckce {
 
-// Two registers of this instruction set. Lanes never mix, so their number does not change bits.
-constexpr int kLanes = 2 * Eigen::internal::packet_traits<double>::size;
-using Lanes = Eigen::Array<double, kLanes, 1>;
-
 // out[i] = exp(x[i]), x <= 0
 inline void exp_of_negative(const Lanes& x, double* out) {
   for (int i = 0; i < kLanes; ++i) out[i] = exp_of_negative(x[i]);
@@ -45,7 +41,6 @@ void tile_columns(const double* a, const double* b, Index m, MatrixRef out, Inde
 // All columns of out.
 template <class Term, class Finish>
 void tile_of(const double* a, const double* b, Index m, MatrixRef out, Finish finish) {
-  static_assert(kPanel % kLanes == 0, "a panel is whole lanes");
   constexpr Index kColumns = 8;
   const Index whole = out.cols() / kColumns * kColumns;
   for (Index j = 0; j < whole; j += kColumns) tile_columns<Term, kColumns>(a, b, m, out, j, finish);

@@ -1,0 +1,306 @@
+"""RESULTS.md: from measurements to tables."""
+
+from dataclasses import dataclass
+
+import workloads as w
+
+
+@dataclass(frozen=True)
+class Target:
+    """One promise of the table of targets and what became of it."""
+
+    workload: str
+    what: str
+    promised: str
+    measured: str
+    met: bool | None  # None: not measured
+
+    @property
+    def verdict(self):
+        return {True: "met", False: "**missed**", None: "not measured"}[self.met]
+
+
+def table(head, rows, align=None):
+    """A Markdown table; `align` has one of l, r per column."""
+    marks = {"l": ":--", "r": "--:"}
+    align = align or "l" + "r" * (len(head) - 1)
+    lines = [head, [marks[a] for a in align], *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines) + "\n"
+
+
+def seconds(value):
+    if value != value:
+        return "-"
+    for unit, scale in (("s", 1.0), ("ms", 1e-3)):
+        if value >= scale:
+            return f"{value / scale:.3g} {unit}"
+    return f"{value / 1e-6:.3g} µs"
+
+
+def _bytes(value):
+    return "-" if value is None else f"{value / 1e6:.1f} MB"
+
+
+def _relative(a, b):
+    return abs(a - b) / abs(b) if b else abs(a - b)
+
+
+def _number(value, form):
+    return form.format(value) if value == value else "-"
+
+
+class Results:
+    """Timings {contender: Timing} and memory {contender: dict} of each workload that was run."""
+
+    def __init__(self, quick):
+        self.quick = quick
+        self.timings, self.memory, self.iterations = {}, {}, {}
+        self.peaks = {}  # {"float64": GFLOP/s, "float32": ...}
+        self.small, self.imports, self.machine = {}, None, []
+
+    def best(self, workload, contender):
+        timing = self.timings.get(workload, {}).get(contender)
+        return timing.best if timing else float("nan")
+
+    def value(self, workload, contender):
+        timing = self.timings.get(workload, {}).get(contender)
+        return timing.value if timing else float("nan")
+
+    def ratio(self, workload, slow, fast):
+        return self.best(workload, slow) / self.best(workload, fast)
+
+    def megabytes(self, workload, contender):
+        found = self.memory.get(workload, {}).get(contender)
+        return found["rss"] / 1e6 if found else float("nan")
+
+    def per_iteration(self, contender):
+        count = self.iterations.get(contender, 0)
+        return self.best("large", contender) / count if count else float("nan")
+
+
+def _title(key, quick):
+    """The workload's name with the size that was run."""
+    n, m = w.WORKLOADS[key].size(quick)
+    kind = w.WORKLOADS[key].title.split(" n=")[0]
+    return f"{kind} n={n:,} m={m}" + (" D=100" if kind == "fourier" else "")
+
+
+def targets(r):
+    """Every row of the table of targets."""
+    found = []
+
+    def at_least(key, what, measured, bound):
+        known = measured == measured
+        found.append(
+            Target(
+                _title(key, r.quick),
+                what,
+                f">= {bound:g}x",
+                _number(measured, "{:.2f}x"),
+                measured >= bound if known else None,
+            )
+        )
+
+    def at_most(key, what, measured, bound, unit, form="{:.1f}"):
+        known = measured == measured
+        found.append(
+            Target(
+                _title(key, r.quick),
+                what,
+                f"<= {bound:g}{unit}",
+                _number(measured, form + unit),
+                measured <= bound if known else None,
+            )
+        )
+
+    for key, double, mixed, memory in (
+        ("fourier_wide", 2.2, 4.0, 150),
+        ("fourier_small", 5.0, 9.0, 30),
+        ("fourier_long", 6.0, 10.0, 30),
+    ):
+        at_least(key, "float64 against NumPy", r.ratio(key, w.PLAIN, w.OURS), double)
+        at_least(key, "mixed against NumPy float64", r.ratio(key, w.PLAIN, w.MIXED), mixed)
+        at_most(key, "extra memory, float64", r.megabytes(key, w.OURS), memory, " MB")
+        at_most(key, "extra memory, mixed", r.megabytes(key, w.MIXED), memory, " MB")
+        error = _relative(r.value(key, w.MIXED), r.value(key, w.PLAIN))
+        at_most(key, "relative error, mixed", error, 1e-5, "", "{:.1e}")
+
+    key = "cholesky"
+    at_least(key, "against NumPy fourier", r.ratio(key, w.PLAIN, w.CHOLESKY), 30)
+    at_most(key, "extra memory", r.megabytes(key, w.CHOLESKY), 400, " MB")
+    first = _relative(r.value(key, w.FIRST_CHOLESKY), r.value(key, w.FIRST_EXACT))
+    at_most(key, "relative error to exact, first 20,000 rows", first, 1e-8, "", "{:.1e}")
+    full = _relative(r.value(key, w.CHOLESKY), r.value(key, w.CHOLESKY_40))
+    at_most(key, "relative error to rank 40, all rows", full, 1e-8, "", "{:.1e}")
+
+    at_least("exact", "against the literal formula", r.ratio("exact", w.LITERAL, w.OURS), 80)
+    at_least("exact", "against NumPy + SciPy cho_factor", r.ratio("exact", w.PLAIN, w.OURS), 12)
+    at_most("exact", "extra memory", r.megabytes("exact", w.OURS), 50, " MB")
+    at_least("jkce", "against blocked NumPy", r.ratio("jkce", w.PLAIN, w.OURS), 20)
+    at_most("jkce", "extra memory", r.megabytes("jkce", w.OURS), 50, " MB")
+    growth = r.per_iteration(w.OURS) / r.per_iteration(w.SMALLER)
+    at_most("large", "time per iteration against that at n / 5", growth, 27, "x")
+    at_most("large", "extra memory", r.megabytes("large", w.OURS), 100, " MB")
+
+    for key, one, two in THREADS:
+        at_least(key, "two threads against one", r.ratio(key, one, two), 1.7)
+    return found
+
+
+THREADS = [
+    ("fourier_wide", w.ONE, w.OURS),
+    ("fourier_long", w.ONE, w.OURS),
+    ("cholesky", w.CHOLESKY_ONE, w.CHOLESKY),
+    ("exact", w.ONE, w.OURS),
+    ("jkce", w.ONE, w.OURS),
+    ("large", w.ONE, w.OURS),
+]
+
+
+def _targets(r):
+    rows = [(t.workload, t.what, t.promised, t.measured, t.verdict) for t in targets(r)]
+    if r.small:
+        ours, theirs = r.small["ckce.ckce(y, q)"], r.small["sklearn.metrics.log_loss(y, q)"]
+        verdict = "met" if ours <= theirs else "**missed**"
+        promised = f"<= {seconds(theirs)} (log_loss)"
+        rows.append(("ckce.ckce n=100 m=3", "time of a call", promised, seconds(ours), verdict))
+    if r.imports:
+        verdict = "met" if r.imports[1] < 30 else "**missed**"
+        measured = f"{r.imports[1]:.1f} ms"
+        rows.append(("import ckce", "beyond import numpy", "< 30 ms", measured, verdict))
+    return table(("workload", "what", "target", "measured", ""), rows, "llrrl")
+
+
+def _workload(r, key):
+    timings = r.timings[key]
+    baseline = w.PLAIN if w.PLAIN in timings else w.OURS
+    head = ["", "best", "median", "rounds"]
+    if baseline == w.PLAIN:
+        head.append("NumPy / this")
+    if key != "large":
+        head.append("relative difference")
+    head.append("extra memory (anonymous)")
+    true = r.value(key, w.PLAIN)
+    if key == "cholesky":
+        true = r.value(key, w.CHOLESKY_40)
+    rows = []
+    for name, timing in timings.items():
+        if timing.error:
+            rows.append([name, timing.error] + [""] * (len(head) - 2))
+            continue
+        row = [name, seconds(timing.best), seconds(timing.median), len(timing.seconds)]
+        if baseline == w.PLAIN:
+            row.append(f"{timings[w.PLAIN].best / timing.best:.2f}x")
+        if key != "large":
+            same = not (key == "cholesky" and name in (w.PLAIN, w.FIRST_CHOLESKY, w.FIRST_EXACT))
+            row.append(f"{_relative(timing.value, true):.1e}" if same else "")
+        memory = r.memory.get(key, {}).get(name)
+        row.append(f"{_bytes(memory['rss'])} ({_bytes(memory['anonymous'])})" if memory else "")
+        rows.append(row)
+    return f"### {_title(key, r.quick)}\n\n" + table(head, rows)
+
+
+def _roofline(r):
+    rows = []
+    for key in ("fourier_wide", "fourier_small", "fourier_long"):
+        if key not in r.timings:
+            continue
+        n, m = w.WORKLOADS[key].size(r.quick)
+        flops = w.fourier_flops(n, m) / 1e9
+        for name, precision in ((w.OURS, "float64"), (w.MIXED, "float32")):
+            time = r.best(key, name)
+            if time != time:
+                continue
+            at_peak = flops / r.peaks[precision]
+            rows.append(
+                (
+                    f"{_title(key, r.quick)}, {name}",
+                    f"{flops:.1f}",
+                    f"{flops / time:.0f}",
+                    f"{100 * at_peak / time:.0f} %",
+                    f"{1e9 * (time - at_peak) / (n * 100):.2f} ns",
+                )
+            )
+    head = ("", "GFLOP", "GFLOP/s", "share of the GEMM peak", "rest per (cos, sin) pair")
+    return table(head, rows)
+
+
+def _large(r):
+    n, few = w.WORKLOADS["large"].size(r.quick)[0], w.WORKLOADS["large"].size(r.quick)[0] // 5
+    rows = []
+    for size, call, product in ((few, w.SMALLER, w.PRODUCT_SMALLER), (n, w.OURS, w.PRODUCT)):
+        pairs = size * (size + 1) / 2
+        each, one = r.per_iteration(call), r.best("large", product)
+        rows.append(
+            (
+                f"n={size:,}",
+                seconds(r.best("large", call)),
+                r.iterations.get(call, "-"),
+                f"{seconds(each)} ({1e9 * each / pairs:.2f} ns per pair)",
+                f"{seconds(one)} ({1e9 * one / pairs:.2f} ns per pair)",
+            )
+        )
+    head = ("", "CKCE", "iterations", "time per iteration", "one product with K (exact JKCE)")
+    return table(head, rows)
+
+
+def render(r, command, elapsed, data_name):
+    """The whole of RESULTS.md; without plots if `data_name` is empty."""
+    parts = ["# Benchmark results\n"]
+    if r.quick:
+        parts.append(
+            "**`--quick`: small sizes, a smoke test. The targets are for the full sizes.**\n"
+        )
+    parts.append(
+        f"Written by `{command}` in {elapsed:.0f} s. Contenders of a workload take turns; *best* is "
+        "what the ratios use. `NumPy` is `numpy_plain.py`, all cores; `NumPy, our identities` is "
+        "`numpy_fast.py`, which also uses this project's identities and Python threads; `literal "
+        "formula` is `ckce.reference`. All get the same bandwidth and frequencies. The relative "
+        "difference is to the value of `NumPy` (float64, the same input). Extra memory is the growth "
+        "of the peak resident set in a process of its own.\n"
+    )
+    parts.append(table(("machine", ""), r.machine, "ll"))
+    parts.append("## Targets\n")
+    parts.append(_targets(r))
+    parts.append("## Workloads\n")
+    for key in r.timings:
+        parts.append(_workload(r, key))
+        if key == "cholesky":
+            parts.append(
+                "`NumPy` is its Fourier estimate with D = 100. The relative difference is to rank "
+                "40; *part* is the first 20,000 rows.\n"
+            )
+        if key == "large":
+            parts.append(_large(r))
+            parts.append(
+                "The literal formula would need 60 GB at n = 50,000, the Gram matrix alone 20 GB. "
+                "Time per iteration is the whole call, preconditioner included, over its "
+                "iterations. A pair is one of the n (n + 1) / 2 entries of K.\n"
+            )
+    if any(key.startswith("fourier") for key in r.timings):
+        parts.append("## Roofline\n")
+        parts.append(
+            f"Peak of NumPy's matrix product in the same run, all cores: "
+            f"{r.peaks['float64']:.0f} GFLOP/s in float64, {r.peaks['float32']:.0f} GFLOP/s in "
+            "float32. Counted are the operations that no version avoids, n d (d + 1) + 2 n m D with "
+            "d = m + 2 D; the rest of the time is sines, cosines, the labels, checks, the solve and "
+            "whatever the products miss of the peak.\n"
+        )
+        parts.append(_roofline(r))
+    if r.small:
+        parts.append("## Small calls (n = 100, m = 3) and import\n")
+        rows = [(f"`{name}`", seconds(value)) for name, value in r.small.items()]
+        if r.imports:
+            rows.append(("`import numpy`", f"{r.imports[0]:.1f} ms"))
+            rows.append(("`import ckce` after it", f"{r.imports[1]:.1f} ms"))
+        parts.append(table(("", "best"), rows))
+    if data_name:
+        parts.append("## Plots\n")
+        parts.append(
+            f"Error against time for every approximation, on {data_name}; root mean square over seeds, "
+            "all threads:\n\n![error against time](plots/error_time.png)\n"
+        )
+        parts.append(
+            "Time against n, m = 10, all threads:\n\n![time against n](plots/time_n.png)\n"
+        )
+    return "\n".join(parts)
