@@ -53,9 +53,9 @@ class Gram {
   Vector root_;
 };
 
-// Columns that pay for themselves in products with K saved, within about 50 MB or half of Q.
+// Columns that pay for themselves in products with K saved, within about 40 MB or half of Q.
 Index preconditioner_rank(Index n, Index m) {
-  const Index affordable = std::clamp<Index>(6400000 / n, 64, 256);
+  const Index affordable = std::clamp<Index>(5000000 / n, 64, 256);
   return std::min({std::max(affordable, m / 2), Index{512}, n / 8});
 }
 

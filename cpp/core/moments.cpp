@@ -46,6 +46,26 @@ class Block {
 
 Index block_count(const Samples& samples) { return (samples.n() + kBlock - 1) / kBlock; }
 
+// sums(y_i, :) += phi_i. Four features at a time: a label is looked up once for all of them.
+template <class Scalar>
+void scatter_rows(const std::int64_t* labels, const Eigen::Ref<const Eigen::MatrixX<Scalar>>& phi,
+                  Eigen::MatrixX<Scalar>& sums) {
+  constexpr Index kFeatures = 4;
+  const Index in_fours = phi.cols() / kFeatures * kFeatures;
+  for (Index f = 0; f < in_fours; f += kFeatures) {
+    const Scalar* from[kFeatures];
+    Scalar* to[kFeatures];
+    for (Index k = 0; k < kFeatures; ++k) {
+      from[k] = phi.col(f + k).data();
+      to[k] = sums.col(f + k).data();
+    }
+    for (Index i = 0; i < phi.rows(); ++i)
+      for (Index k = 0; k < kFeatures; ++k) to[k][labels[i]] += from[k][i];
+  }
+  for (Index f = in_fours; f < phi.cols(); ++f)
+    for (Index i = 0; i < phi.rows(); ++i) sums(labels[i], f) += phi(i, f);
+}
+
 // CKCE by n instead of d unknowns: K = Phi Phi'. O(n^2 d)
 Solution solve_dual(const Features& features, const Samples& samples, const LabelKernel& label,
                     double ridge, bool full, Parallel& parallel) {
@@ -97,8 +117,7 @@ void Moments::add_in(const Features& features, const Samples& samples, const Lab
         add_gram(sum, phi);
         if (samples.weights) phi.array().colwise() *= root;
         if (scattered) {
-          for (Index f = 0; f < d; ++f)
-            for (Index i = 0; i < block.rows; ++i) sum_labels(block.labels[i], f) += phi(i, f);
+          scatter_rows<Scalar>(block.labels, phi, sum_labels);
         } else {
           add_product_tn(sum_labels, Scalar(1), block.q(), phi);
         }

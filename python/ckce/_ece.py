@@ -1,6 +1,5 @@
 """Expected calibration error by binning."""
 
-import hashlib
 import math
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +15,7 @@ from ckce._validate import (
     check_choice,
     check_count,
     check_samples,
+    digest,
     raise_for,
 )
 
@@ -191,8 +191,7 @@ def estimate_ece(
     words += ["debias"] if debias else []
     words += [f"bins:{n_bins}({strategy})", f"n:{samples.n}", f"m:{samples.m}"]
     if samples.weights is not None:
-        digest = hashlib.sha256(samples.weights.tobytes()).hexdigest()[:12]
-        words.append(f"w:{samples.weight!r}({digest})")
+        words.append(f"w:{samples.weight!r}({digest(samples.weights)})")
     if prepared is not None:
         words.append(f"in:{prepared}")
     return EceEstimate(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import importlib
 import math
 from dataclasses import dataclass, field
@@ -100,6 +99,8 @@ class Evaluation:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
+        import html
+
         cells = "".join(
             f'<tr><th style="text-align:left">{html.escape(name)}</th>'
             f'<td style="text-align:right;font-variant-numeric:tabular-nums">'

@@ -3,7 +3,6 @@
 import dataclasses
 import math
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -60,6 +59,8 @@ class JkceEstimate:
         """Normal confidence interval around `value`; conservative near calibration."""
         if not 0.0 < level < 1.0:
             raise ValueError(f"level must be between 0 and 1, got {level!r}")
+        from statistics import NormalDist
+
         half = NormalDist().inv_cdf(0.5 + level / 2) * self.se
         return self.value - half, self.value + half
 

@@ -1,7 +1,6 @@
 """CKCE: resolve what the user asked for, call the core, say what was done."""
 
 import contextlib
-import hashlib
 import math
 import warnings
 from collections.abc import Callable, Iterator
@@ -29,6 +28,7 @@ from ckce._validate import (
     check_samples,
     check_seed,
     class_names,
+    digest,
 )
 
 KernelLike = str | Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
@@ -166,10 +166,6 @@ def _label_factor(label_kernel: Any, m: int) -> NDArray[np.float64] | None:
         )
     kept = values > 1e-15 * values[-1]
     return np.asfortranarray(vectors[:, kept] * np.sqrt(values[kept]))
-
-
-def _digest(array: NDArray[np.float64]) -> str:
-    return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:12]
 
 
 def _bandwidth(
@@ -320,7 +316,7 @@ def _resolve(
         else:
             _refuse_beside_frequencies(bandwidth, n_frequencies, sampler)
             frequency_matrix = check_matrix("frequencies", frequencies, (None, m))
-            words += [f"frequencies:{_digest(frequency_matrix)}"]
+            words += [f"frequencies:{digest(frequency_matrix)}"]
     if precision == "mixed" and frequency_matrix is not None:
         _check_frequencies_for_float32(frequency_matrix)
     words.append(
@@ -346,9 +342,9 @@ def _resolve(
         words.append(f"block:{block_size}")
     words += [f"n:{n}", f"m:{n_classes}"]
     if samples.weights is not None:
-        words.append(f"w:{samples.weight!r}({_digest(samples.weights)})")
+        words.append(f"w:{samples.weight!r}({digest(samples.weights)})")
     if factor is not None:
-        words.append(f"l:{_digest(check_matrix('label_kernel', label_kernel, (m, m)))}")
+        words.append(f"l:{digest(check_matrix('label_kernel', label_kernel, (m, m)))}")
     if normalize or from_logits:
         words.append("in:normalized" if normalize else "in:logits")
     words.append(f"p:{precision}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -56,6 +55,8 @@ def _wilson(
     hits: NDArray[np.float64], weight: NDArray[np.float64], level: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Interval of a frequency that stays within [0, 1] and does not vanish at 0 and 1."""
+    from statistics import NormalDist
+
     z = NormalDist().inv_cdf(0.5 + level / 2)
     rate = hits / weight
     centre = (rate + z**2 / (2 * weight)) / (1 + z**2 / weight)

@@ -167,6 +167,13 @@ def check_matrix(name: str, value: Any, shape: tuple[int | None, int]) -> NDArra
     return matrix
 
 
+def digest(array: NDArray[np.float64]) -> str:
+    """Name of an array in a signature."""
+    import hashlib  # 4 ms that importing ckce should not cost
+
+    return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:12]
+
+
 def _as_array(name: str, value: Any) -> NDArray[Any]:
     if value is None:
         raise TypeError(f"{name} must be an array, got None")
