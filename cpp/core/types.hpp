@@ -19,9 +19,8 @@ constexpr Index kPanel = 128;    // rows of a panel: a (kPanel, kPanel) tile of 
 constexpr Index kBlock = 1024;   // rows whose features exist at one time; fixed, so bits are too
 constexpr Index kPadding = 136;  // rows between the columns of a block, else they share cache sets
 
-
-// Rows that a loop over columns keeps in registers: two of this instruction set. Lanes never mix, so
-// their number does not change bits.
+// Rows that a loop over columns keeps in registers: two of this instruction set. Lanes never mix,
+// so their number does not change bits.
 constexpr int kLanes = 2 * Eigen::internal::packet_traits<double>::size;
 using Lanes = Eigen::Array<double, kLanes, 1>;
 static_assert(kPanel % kLanes == 0, "a panel is whole lanes");

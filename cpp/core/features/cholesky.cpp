@@ -48,8 +48,8 @@ std::vector<Index> Cholesky::choose(Index count) {
   return rows;
 }
 
-// The candidates' block of E is factored first. One that those before it explain to the share 1 - s is
-// kept with probability s only: as if drawn one by one, and the block stays well conditioned
+// The candidates' block of E is factored first. One that those before it explain to the share 1 - s
+// is kept with probability s only: as if drawn one by one, and the block stays well conditioned
 // (Epperly, Tropp, Webber 2024).
 void Cholesky::add(const std::vector<Index>& candidates, Parallel& parallel) {
   const auto count = static_cast<Index>(candidates.size());
