@@ -140,3 +140,19 @@ def test_duplicates_are_never_pivots_twice():
     for pivoting in ("greedy", "random"):
         e = ckce.estimate(y, q, method="cholesky", pivoting=pivoting, bandwidth=0.7, tol=1e-15)
         assert e.rank == 4  # as many as there are distinct rows
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_pivots_down_to_round_off(seed):
+    # Confident predictions: K falls off fast, and a block of pivots is nearly dependent.
+    rng = np.random.default_rng(0)
+    logits = 4 * rng.normal(size=(1500, 4))
+    q = np.exp(logits - logits.max(axis=1, keepdims=True))
+    q /= q.sum(axis=1, keepdims=True)
+    y = rng.integers(0, 4, 1500)
+    exact = ckce.ckce(y, q, method="exact", bandwidth=1.0)
+    for tol in (1e-10, 1e-15):
+        options = {"rank": 800, "tol": tol, "pivoting": "random", "random_state": seed}
+        e = ckce.estimate(y, q, method="cholesky", bandwidth=1.0, **options)
+        assert e.value == pytest.approx(exact, rel=1e-8, abs=0)
+        assert abs(e.value - exact) <= e.bound + 1e-12 * exact

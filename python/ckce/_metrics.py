@@ -292,9 +292,8 @@ def _resolve(
         method = "exact" if callable(kernel) else choose_method(n, m, kernel)
         if method == "cholesky":
             rank = AUTO_RANK
-            pivoting = (
-                "greedy" if m == 2 else "random"
-            )  # random ones come in blocks, 6 times faster
+            # Random pivots come in blocks, which is 6 times faster; for m = 2 the rank is small.
+            pivoting = "greedy" if m == 2 else "random"
 
     words = [metric, "v0.1", f"method:{method}"]
     if reduction is not None:
