@@ -14,6 +14,7 @@ from ckce._reliability import (
     ReliabilityDiagram,
     reliability_diagram,
 )
+from ckce._report import Report, report
 from ckce._scan import Scan, scan
 from ckce._scores import BrierDecomposition, accuracy, brier, brier_decomposition, log_loss
 
@@ -28,6 +29,7 @@ __all__ = [
     "JkceEstimate",
     "ReliabilityCurve",
     "ReliabilityDiagram",
+    "Report",
     "Scan",
     "accuracy",
     "brier",
@@ -43,6 +45,7 @@ __all__ = [
     "log_loss",
     "median_bandwidth",
     "reliability_diagram",
+    "report",
     "scan",
     "show_config",
 ]
