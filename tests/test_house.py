@@ -31,7 +31,7 @@ FLOORS = [
     {"_config", "_validate", "_estimate", "_method"},
     {"_bandwidth", "_frequencies", "_ece", "_reduction"},
     {"_metrics", "_reliability", "_scores"},
-    {"_jkce"},
+    {"_jkce", "_calibration_test"},
     {"_evaluate"},
     {"__init__"},
     {"__main__"},

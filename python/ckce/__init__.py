@@ -1,6 +1,7 @@
 """Conditional kernel calibration error (CKCE): compare classifiers by calibration."""
 
 from ckce._bandwidth import median_bandwidth
+from ckce._calibration_test import CalibrationTest, calibration_test
 from ckce._config import show_config
 from ckce._ece import EceEstimate, ece, ece_estimate
 from ckce._estimate import Estimate
@@ -21,6 +22,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BrierDecomposition",
     "CalibrationDisplay",
+    "CalibrationTest",
     "EceEstimate",
     "Estimate",
     "Evaluation",
@@ -30,6 +32,7 @@ __all__ = [
     "accuracy",
     "brier",
     "brier_decomposition",
+    "calibration_test",
     "ckce",
     "ece",
     "ece_estimate",
