@@ -15,6 +15,7 @@ from ckce._reliability import (
     ReliabilityDiagram,
     reliability_diagram,
 )
+from ckce._scan import Scan, scan
 from ckce._scores import BrierDecomposition, accuracy, brier, brier_decomposition, log_loss
 
 __version__ = "0.1.0"
@@ -29,6 +30,7 @@ __all__ = [
     "JkceEstimate",
     "ReliabilityCurve",
     "ReliabilityDiagram",
+    "Scan",
     "accuracy",
     "brier",
     "brier_decomposition",
@@ -44,5 +46,6 @@ __all__ = [
     "log_loss",
     "median_bandwidth",
     "reliability_diagram",
+    "scan",
     "show_config",
 ]
