@@ -249,7 +249,7 @@ def test_guard_rail_of_the_approximation():
         ckce.compare(Y, Q, method="fourier", n_frequencies=d, **options) for d in (4, 3000)
     )
     assert "approximation" in rail_names(few)
-    assert max(p.error for p in many.pairs) < 0.1 * max(p.error for p in few.pairs)
+    assert max(p.error for p in many.pairs) < 0.2 * max(p.error for p in few.pairs)
 
 
 def test_error_of_fourier_is_told_from_two_halves():

@@ -195,8 +195,8 @@ def calibration_test(
     Examples
     --------
     >>> import ckce
-    >>> y_prob = [0.1, 0.2, 0.3, 0.8, 0.9, 0.7] * 10
-    >>> t = ckce.calibration_test([0, 0, 0, 1, 1, 1] * 10, y_prob)
+    >>> y_prob = [0.1, 0.2, 0.3, 0.8, 0.9, 0.7] * 20
+    >>> t = ckce.calibration_test([0, 0, 0, 1, 1, 1] * 20, y_prob)
     >>> t.p_value
     0.001
     """

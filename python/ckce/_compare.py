@@ -129,7 +129,7 @@ def compare(
     >>> c.names
     ('good', 'sharp')
     >>> print(c.pairs[0].sentence)
-    good is better calibrated than sharp (difference 0.0516, 95 % interval 0.0406 to 0.0626)
+    good is better calibrated than sharp (difference 0.0475, 95 % interval 0.0359 to 0.059)
     """
     if not 0.0 < level < 1.0:
         raise ValueError(f"level must be between 0 and 1, got {level!r}")
