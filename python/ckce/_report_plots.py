@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ckce._reliability import ReliabilityCurve
 from ckce._svg import Axis, Svg, shortened
 from ckce._terminal import number
+
+if TYPE_CHECKING:
+    from ckce._reliability import ReliabilityCurve
 
 _FEW = 30  # samples of a bin below which their number is written beside the point
 COLOURS = 7
