@@ -15,11 +15,14 @@ from ckce._reliability import (
     reliability_diagram,
 )
 from ckce._scores import BrierDecomposition, accuracy, brier, brier_decomposition, log_loss
+from ckce._stream_evaluation import StreamEvaluation
+from ckce._streaming import CKCEAccumulator
 
 __version__ = "0.1.0"
 
 __all__ = [
     "BrierDecomposition",
+    "CKCEAccumulator",
     "CalibrationDisplay",
     "EceEstimate",
     "Estimate",
@@ -27,6 +30,7 @@ __all__ = [
     "JkceEstimate",
     "ReliabilityCurve",
     "ReliabilityDiagram",
+    "StreamEvaluation",
     "accuracy",
     "brier",
     "brier_decomposition",
