@@ -69,12 +69,15 @@ void bind_accumulator(py::module_& module) {
                    [&](Parallel& parallel) { return self.solve(regularization, full, parallel); });
       });
 
-  module.def("fourier_accumulator", [](const Doubles& frequencies, bool linear_part,
-                                       const std::optional<Doubles>& label_factor, bool scattered,
-                                       bool debias, Index n_bins) {
+  module.def("chebyshev_factor", [](const Doubles& frequencies) {
+    return to_numpy(chebyshev_factor(view_matrix(frequencies)));
+  });
+  module.def("fourier_accumulator", [](const Doubles& frequencies, const Doubles& chebyshev,
+                                       bool linear_part, const std::optional<Doubles>& label_factor,
+                                       bool scattered, bool debias, Index n_bins) {
     return std::make_unique<Accumulator>(
-        std::make_unique<Fourier>(view_matrix(frequencies), linear_part), frequencies.shape(1),
-        label_kernel(label_factor), scattered, debias, n_bins);
+        std::make_unique<Fourier>(view_matrix(frequencies), view_matrix(chebyshev), linear_part),
+        frequencies.shape(1), label_kernel(label_factor), scattered, debias, n_bins);
   });
   module.def("linear_accumulator", [](Index m, const std::optional<Doubles>& label_factor,
                                       bool scattered, bool debias, Index n_bins) {

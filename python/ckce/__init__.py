@@ -14,6 +14,7 @@ from ckce._reliability import (
     ReliabilityDiagram,
     reliability_diagram,
 )
+from ckce._scan import Scan, scan
 from ckce._scores import BrierDecomposition, accuracy, brier, brier_decomposition, log_loss
 from ckce._stream_evaluation import StreamEvaluation
 from ckce._streaming import CKCEAccumulator
@@ -30,6 +31,7 @@ __all__ = [
     "JkceEstimate",
     "ReliabilityCurve",
     "ReliabilityDiagram",
+    "Scan",
     "StreamEvaluation",
     "accuracy",
     "brier",
@@ -45,5 +47,6 @@ __all__ = [
     "log_loss",
     "median_bandwidth",
     "reliability_diagram",
+    "scan",
     "show_config",
 ]

@@ -268,8 +268,10 @@ class Accumulator:
         self, regularization: float | None, full: bool, n_threads: int, /
     ) -> AccumulatorResult: ...
 
+def chebyshev_factor(frequencies: Doubles, /) -> Doubles: ...
 def fourier_accumulator(
     frequencies: Doubles,
+    chebyshev: Doubles,
     linear_part: bool,
     label_factor: Doubles | None,
     scattered: bool,

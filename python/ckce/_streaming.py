@@ -248,9 +248,11 @@ class CKCEAccumulator:
         factor: NDArray[np.float64] | None,
         shard_id: str | None,
         n_threads: int,
+        chebyshev: NDArray[np.float64] | None = None,
     ) -> None:
         """Everything but the arguments' checks; `frequencies` are those at bandwidth 1 if drawn."""
         self._config = config
+        self._stored_chebyshev = chebyshev
         self._frequencies = frequencies
         self._factor = factor
         self._shard_id = shard_id
@@ -281,7 +283,19 @@ class CKCEAccumulator:
         assert self._frequencies is not None
         scale = 1.0 if config.bandwidth is None else config.bandwidth
         frequencies = np.asfortranarray(self._frequencies / scale)
-        return _core.fourier_accumulator(frequencies, config.linear_part, *tail)
+        chebyshev = np.asfortranarray(self._chebyshev(config))
+        return _core.fourier_accumulator(frequencies, chebyshev, config.linear_part, *tail)
+
+    def _chebyshev(self, config: _Config) -> NDArray[np.float64]:
+        """What stands for the trigonometric features of two classes; empty if nothing does.
+
+        A state that was loaded keeps its own: sums of other features cannot be added to it.
+        """
+        if self._stored_chebyshev is not None:
+            return self._stored_chebyshev
+        assert self._frequencies is not None
+        scale = 1.0 if config.bandwidth is None else config.bandwidth
+        return _core.chebyshev_factor(np.asfortranarray(self._frequencies / scale))
 
     @classmethod
     def from_sample(cls, y_true: Any, y_prob: Any, **options: Any) -> CKCEAccumulator:
@@ -504,6 +518,13 @@ class CKCEAccumulator:
         if found is not None:
             name, mine, theirs = found
             raise ValueError(f"{name} must be the same to merge, got {mine!r} and {theirs!r}")
+        if self._config.method == "fourier":
+            factors = [acc._chebyshev(acc._config) for acc in (self, other)]
+            if factors[0].shape != factors[1].shape or not np.allclose(*factors, 0.0, 1e-12):
+                raise ValueError(
+                    "features must be the same to merge, got states written by versions of ckce that "
+                    "compute them differently"
+                )
         with other._lock:
             assert other._engine is not None
             state, shards = other._engine.state(), other._shards
@@ -537,6 +558,7 @@ class CKCEAccumulator:
                 self._config = dataclasses.replace(
                     self._config, bandwidth=None, bandwidth_source="median"
                 )
+                self._stored_chebyshev = None
             self._shards = frozenset(() if self._shard_id is None else (self._shard_id,))
             self._held = []
             self._engine = None if self._config.pending else self._make_engine(self._config)
@@ -546,7 +568,12 @@ class CKCEAccumulator:
         twin = object.__new__(type(self))
         with self._lock:
             twin._set_up(
-                self._config, self._frequencies, self._factor, self._shard_id, self._n_threads
+                self._config,
+                self._frequencies,
+                self._factor,
+                self._shard_id,
+                self._n_threads,
+                self._stored_chebyshev,
             )
             twin._shards, twin._held = self._shards, list(self._held)
             if self._engine is not None:
@@ -578,6 +605,8 @@ class CKCEAccumulator:
             arrays["label_factor"] = self._factor
         rows: Samples | None
         if state is not None:
+            if config.method == "fourier":
+                arrays["chebyshev"] = self._chebyshev(config)
             arrays["sums"] = state.sums
             rows = Samples(state.tail_labels, state.tail_probs, state.tail_weights)
         else:
@@ -634,6 +663,7 @@ class CKCEAccumulator:
                 None if "label_factor" not in arrays else np.asfortranarray(arrays["label_factor"]),
                 header["shard_id"],
                 resolve_threads(None),
+                arrays.get("chebyshev"),
             )
             acc._shards = frozenset(header["shards"])
             acc._restore(arrays)
@@ -697,7 +727,12 @@ def _check_shapes(config: _Config, arrays: dict[str, NDArray[Any]]) -> None:
         frequencies = arrays["frequencies"]
         if frequencies.ndim != 2 or frequencies.shape[1] != m:
             raise ValueError(f"frequencies of shape {frequencies.shape} for {m} classes")
-        d = 2 * len(frequencies) + (m if config.linear_part else 0)
+        chebyshev = arrays.get("chebyshev", np.zeros((0, 0)))
+        if chebyshev.ndim != 2 or chebyshev.shape[0] != chebyshev.shape[1]:
+            raise ValueError(f"chebyshev of shape {chebyshev.shape}")
+        if len(chebyshev) and m != 2:
+            raise ValueError(f"chebyshev for {m} classes")
+        d = (len(chebyshev) or 2 * len(frequencies)) + (m if config.linear_part else 0)
     triangles = d * (d + 1) // 2 * (3 if config.debias else 1)
     expected = 8 + 2 * m + 4 * config.n_bins + m * d + triangles
     if "sums" in arrays and arrays["sums"].shape != (expected,):
