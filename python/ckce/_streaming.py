@@ -519,8 +519,8 @@ class CKCEAccumulator:
             name, mine, theirs = found
             raise ValueError(f"{name} must be the same to merge, got {mine!r} and {theirs!r}")
         if self._config.method == "fourier":
-            factors = [acc._chebyshev(acc._config) for acc in (self, other)]
-            if factors[0].shape != factors[1].shape or not np.allclose(*factors, 0.0, 1e-12):
+            a, b = (acc._chebyshev(acc._config) for acc in (self, other))
+            if a.shape != b.shape or not np.allclose(a, b, rtol=0.0, atol=1e-12):
                 raise ValueError(
                     "features must be the same to merge, got states written by versions of ckce that "
                     "compute them differently"
