@@ -434,6 +434,7 @@ import json, os, signal, threading
 import numpy as np
 import ckce
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore it
 rng = np.random.default_rng(0)
 q = rng.dirichlet(np.ones(10), 300_000)
 y = rng.integers(0, 10, 300_000)
