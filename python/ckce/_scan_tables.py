@@ -229,9 +229,12 @@ class ArrowTable(_Table):
                 self.n_samples = int(file.metadata.num_rows)
             self.columns = find_columns(path, schema.names, probs, labels)
             self.classes = self.columns.classes
-            self._listed = self._is_list(schema.field(self.columns.probs[0]).type)
-            self.n_classes = self._count_classes(schema)
-        self.row_bytes = 8 * self.n_classes
+            kind = schema.field(self.columns.probs[0]).type
+            self._listed = self._is_list(kind)
+            self.n_classes = self._count_classes(kind)
+            number = kind.value_type if self._listed else kind
+        floats = self._pa.types.is_floating(number)
+        self.row_bytes = self.n_classes * (number.bit_width // 8 if floats else 8)
 
     def _errors(self) -> Any:
         from contextlib import contextmanager
@@ -253,12 +256,11 @@ class ArrowTable(_Table):
             types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
         )
 
-    def _count_classes(self, schema: Any) -> int:
+    def _count_classes(self, kind: Any) -> int:
         if not self._listed:
             return max(2, len(self.columns.probs))
         if len(self.columns.probs) > 1:
             raise ValueError(f"{self.path} must have one column of lists, or one for each class")
-        kind = schema.field(self.columns.probs[0]).type
         if self._pa.types.is_fixed_size_list(kind):
             return int(kind.list_size)
         first = next((batch for batch in self._record_batches(1) if batch.num_rows), None)
@@ -309,6 +311,7 @@ class ArrowTable(_Table):
                         raise ValueError(f"{self.path} row {row} column {name!r} is null")
                 yield self._labels(batch), self._probs(batch, first_row)
                 first_row += batch.num_rows
+                self._pa.default_memory_pool().release_unused()
 
     def _labels(self, batch: Any) -> NDArray[Any]:
         column = batch.column(self.columns.label)

@@ -154,7 +154,7 @@ class CKCEAccumulator:
     Notes
     -----
     An update costs O(n d^2), d = m + 2 D features; `compute` O(d^3). The state has about d (d + m)
-    numbers, 2 d^2 more with `debias`: 1.2 MB for m = 10, 44 MB for m = 1000 (D = 100). Up to
+    numbers, 2 d^2 more with `debias`: 1.2 MB for m = 10, 52 MB for m = 1000 (D = 100). Up to
     1023 rows wait in it until a block is full; a saved state contains them.
 
     Examples
@@ -164,7 +164,7 @@ class CKCEAccumulator:
     >>> acc.update([0, 1], [[0.9, 0.1], [0.2, 0.8]])
     >>> acc.update([1, 0], [[0.6, 0.4], [0.7, 0.3]])
     >>> round(acc.compute(), 6)
-    0.02226
+    0.023584
     >>> acc
     CKCEAccumulator(n_classes=2, method='fourier', kernel='linear_gaussian', bandwidth=0.5, n_samples=4)
     """
@@ -195,8 +195,6 @@ class CKCEAccumulator:
         check_choice("kernel", kernel, list(KERNELS))
         check_choice("sampler", sampler, SAMPLERS)
         seed = check_seed(random_state)
-        if shard_id is not None and not isinstance(shard_id, str):
-            raise TypeError(f"shard_id must be a string, got {shard_id!r}")
         if regularization is not None:
             regularization, _ = _check_regularization(regularization, 1.0)
         given = None
@@ -239,7 +237,8 @@ class CKCEAccumulator:
             self._config = dataclasses.replace(self._config, label_kernel=digest(matrix))
         if drawn:  # refuses what has no frequencies
             given = self._draw(1.0)
-        self._set_up(self._config, given, factor, shard_id, resolve_threads(n_threads))
+        threads = resolve_threads(n_threads)
+        self._set_up(self._config, given, factor, _check_shard(shard_id), threads)
 
     def _set_up(
         self,
@@ -373,6 +372,11 @@ class CKCEAccumulator:
         return self._config.bandwidth
 
     @property
+    def config(self) -> dict[str, Any]:
+        """What must be the same in states that are merged, and where the bandwidth comes from."""
+        return dataclasses.asdict(self._config)
+
+    @property
     def shards(self) -> frozenset[str]:
         """Names of the parts of the data in this state."""
         return self._shards
@@ -453,9 +457,9 @@ class CKCEAccumulator:
         accuracy    0.6667  mean confidence 0.7500
         log loss    0.4372
         Brier       0.2900
-        CKCE        0.0041  floor 0.0528: the mean of a calibrated model
-        debiased   -0.0359  no interval: needs the rows
-        JKCE       -0.0868  unbiased; biased 0.0058
+        CKCE        0.0031  floor 0.0522: the mean of a calibrated model
+        debiased   -0.0367  no interval: needs the rows
+        JKCE       -0.0861  unbiased; biased 0.0027
         top label   0.3167  ECE; overconfident by 0.0833
         signature  ckce|v0.1|method:fourier|sampler:gaussian|k:linear_gaussian|gamma:0.4|D:100|s:0|lam:n^-0.25|n:6|m:2|p:float64
         """
@@ -509,15 +513,10 @@ class CKCEAccumulator:
         if not isinstance(other, CKCEAccumulator):
             raise TypeError(f"other must be a CKCEAccumulator, got {type(other).__name__}")
         for acc in (self, other):
-            if acc._engine is None:
-                raise ValueError(
-                    "bandwidth must be known before merging, got bandwidth='median' with fewer than "
-                    f"{MEDIAN_ROWS} rows; give it, or use CKCEAccumulator.from_sample"
-                )
+            acc._known_engine("merging")
         found = self._config.difference(other._config)
         if found is not None:
-            name, mine, theirs = found
-            raise ValueError(f"{name} must be the same to merge, got {mine!r} and {theirs!r}")
+            raise ValueError("{} must be the same to merge, got {!r} and {!r}".format(*found))
         if self._config.method == "fourier":
             a, b = (acc._chebyshev(acc._config) for acc in (self, other))
             if a.shape != b.shape or not np.allclose(a, b, rtol=0.0, atol=1e-12):
@@ -526,15 +525,13 @@ class CKCEAccumulator:
                     "compute them differently"
                 )
         with other._lock:
-            assert other._engine is not None
-            state, shards = other._engine.state(), other._shards
+            state, shards = other._known_engine("merging").state(), other._shards
         with self._lock:
             twice = sorted(self._shards & shards)
             if twice:
                 more = f" and {len(twice) - 1} more" if len(twice) > 1 else ""
                 raise ValueError(f"shard_id {twice[0]!r}{more} is in both states; merge it once")
-            assert self._engine is not None
-            self._engine.merge(state, self._n_threads)
+            self._known_engine("merging").merge(state, self._n_threads)
             self._shards |= shards
         return self
 
@@ -563,23 +560,55 @@ class CKCEAccumulator:
             self._held = []
             self._engine = None if self._config.pending else self._make_engine(self._config)
 
+    def fresh(self, shard_id: str | None = None) -> CKCEAccumulator:
+        """An empty accumulator with the same options and bandwidth, for another part of the data."""
+        twin = object.__new__(type(self))
+        twin._set_up(
+            self._config,
+            self._frequencies,
+            self._factor,
+            _check_shard(shard_id),
+            self._n_threads,
+            self._stored_chebyshev,
+        )
+        return twin
+
     def copy(self) -> CKCEAccumulator:
         """An accumulator with the same state, independent of this one."""
-        twin = object.__new__(type(self))
         with self._lock:
-            twin._set_up(
-                self._config,
-                self._frequencies,
-                self._factor,
-                self._shard_id,
-                self._n_threads,
-                self._stored_chebyshev,
-            )
+            twin = self.fresh(self._shard_id)
             twin._shards, twin._held = self._shards, list(self._held)
             if self._engine is not None:
                 assert twin._engine is not None
                 twin._engine.merge(self._engine.state(), self._n_threads)
         return twin
+
+    def sums(self) -> NDArray[np.float64]:
+        """All rows as one vector of sums; adding two such vectors merges their rows.
+
+        For engines that can reduce arrays by addition. Its layout is in docs/streaming.md; rows
+        that wait for their block are summed up here, so bits depend on where the stream was cut.
+        """
+        return self._known_engine("sums").settled()
+
+    def add_sums(self, sums: Any) -> None:
+        """Add the rows that `sums` of an accumulator with the same options stands for.
+
+        Nothing in the vector tells its options: comparing `config` is up to the caller.
+        """
+        engine = self._known_engine("add_sums")
+        vector = np.ascontiguousarray(sums, dtype=np.float64)
+        _check_sums(vector)
+        none = np.zeros((0, self.n_classes), order="F"), np.zeros(0, np.int64), np.zeros(0)
+        engine.merge_arrays(vector, *none, self._n_threads)
+
+    def _known_engine(self, what: str) -> _core.Accumulator:
+        if self._engine is None:
+            raise ValueError(
+                f"bandwidth must be known before {what}, got bandwidth='median' with fewer than "
+                f"{MEDIAN_ROWS} rows; give it, or use CKCEAccumulator.from_sample"
+            )
+        return self._engine
 
     __copy__ = copy
 
@@ -597,16 +626,16 @@ class CKCEAccumulator:
     def _encoded(self) -> Any:
         with self._lock:
             config, shards, held, engine = self._config, self._shards, self._held, self._engine
-            state = None if engine is None else engine.state()
+            state = None if engine is None or engine.rows() == 0 else engine.state()
         arrays: dict[str, NDArray[Any]] = {}
         if self._frequencies is not None:
             arrays["frequencies"] = self._frequencies
         if self._factor is not None:
             arrays["label_factor"] = self._factor
         rows: Samples | None
+        if engine is not None and config.method == "fourier":
+            arrays["chebyshev"] = self._chebyshev(config)
         if state is not None:
-            if config.method == "fourier":
-                arrays["chebyshev"] = self._chebyshev(config)
             arrays["sums"] = state.sums
             rows = Samples(state.tail_labels, state.tail_probs, state.tail_weights)
         else:
@@ -689,10 +718,12 @@ class CKCEAccumulator:
         if self._engine is None:
             self._held = [rows] if rows is not None else []
             return
-        assert rows is not None
+        if rows is None and "sums" not in arrays:
+            return
+        if rows is None:
+            raise ValueError("sums without rows")
         sums = np.ascontiguousarray(arrays["sums"])
-        if sums.ndim != 1 or np.isnan(sums).any() or sums[:2].min() < 0.0:
-            raise ValueError("sums must be numbers")
+        _check_sums(sums)
         self._engine.merge_arrays(
             sums, np.asfortranarray(rows.probs), rows.labels, rows.weights, self._n_threads
         )
@@ -710,6 +741,19 @@ def _refuse_for_linear(bandwidth: Any, n_frequencies: int, sampler: str, frequen
             raise ValueError(f"kernel='linear' needs no features, got {name}={value!r}")
     if frequencies is not None:
         raise ValueError("kernel='linear' needs no features, got frequencies")
+
+
+def _check_shard(shard_id: object) -> str | None:
+    if shard_id is not None and not isinstance(shard_id, str):
+        raise TypeError(f"shard_id must be a string, got {shard_id!r}")
+    return shard_id
+
+
+def _check_sums(sums: NDArray[np.float64]) -> None:
+    if sums.ndim != 1 or len(sums) < 2 or np.isnan(sums).any() or sums[:2].min() < 0.0:
+        raise ValueError(
+            "sums must be a vector of numbers, rows and weight first, got other things"
+        )
 
 
 def _check_labels(labels: Any, m: int) -> tuple[Any, ...]:

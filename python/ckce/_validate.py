@@ -396,7 +396,7 @@ def _as_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
             f"sample_weight must be 0 or at least {_LEAST_WEIGHT:g}, row {row} is {weights[row]} "
             f"({int(tiny.sum())} of {n} rows are below): set them to 0 to leave the rows out"
         )
-    if weights.max() > _LARGEST_WEIGHT or weights.sum() > _LARGEST_WEIGHT:
+    if weights.max(initial=0.0) > _LARGEST_WEIGHT or weights.sum() > _LARGEST_WEIGHT:
         raise ValueError(
             f"sample_weight must sum to at most 2**53, got {weights.astype(np.longdouble).sum():.3g}; "
             "rescale the weights, to mean 1 if they are importances"
