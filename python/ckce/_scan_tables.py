@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ckce._names import listed, nearest
 
 _LINE_LIMIT = 2**26  # characters
+_DECODED = 2**20  # bytes of parquet or arrow that are decoded at once
 
 Batch = tuple[NDArray[Any], NDArray[Any]]
 
@@ -273,7 +274,7 @@ class ArrowTable(_Table):
         if self.parquet:
             # Buffered column readers: otherwise a row group's compressed bytes are read at once.
             return _pyarrow("pyarrow.parquet").ParquetFile(
-                self.path, buffer_size=2**16, pre_buffer=False
+                self.path, buffer_size=2**14, pre_buffer=False
             )
         ipc = _pyarrow("pyarrow.ipc")
         with self.path.open("rb") as file:
@@ -299,6 +300,24 @@ class ArrowTable(_Table):
                     yield batch.select(names).slice(start, rows)
 
     def batches(self, rows: int) -> Iterator[Batch]:
+        # Decoding takes several times the memory of its result, so it goes in small steps.
+        step = max(1, min(rows, _DECODED // self.row_bytes))
+        labels: list[NDArray[Any]] = []
+        probs: NDArray[Any] | None = None
+        filled = 0
+        for some_labels, some_probs in self._steps(step):
+            if probs is None:
+                probs = np.empty((rows // step * step, *some_probs.shape[1:]), some_probs.dtype)
+            if filled + len(some_probs) > len(probs):
+                yield np.concatenate(labels), probs[:filled]
+                labels, filled, probs = [], 0, np.empty_like(probs)
+            labels.append(some_labels)
+            probs[filled : filled + len(some_probs)] = some_probs
+            filled += len(some_probs)
+        if probs is not None:
+            yield np.concatenate(labels), probs[:filled]
+
+    def _steps(self, rows: int) -> Iterator[Batch]:
         first_row = 0
         with self._errors():
             for batch in self._record_batches(rows):
