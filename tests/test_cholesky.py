@@ -156,3 +156,19 @@ def test_random_pivots_down_to_round_off(seed):
         e = ckce.estimate(y, q, method="cholesky", bandwidth=1.0, **options)
         assert e.value == pytest.approx(exact, rel=1e-8, abs=0)
         assert abs(e.value - exact) <= e.bound + 1e-12 * exact
+
+
+@pytest.mark.parametrize("m", [2, 5])
+def test_many_rows_look_for_pivots_in_a_sample_first(m):
+    # The last rows lie where no row of the sample does: greedy pivots among all rows find them.
+    y, q = sample(17_000, m, concentration=5.0)
+    q[-3:] = np.eye(m)[[0, 1, 0]]
+    options = {"bandwidth": 0.3}
+    exact = ckce.ckce(y, q, method="exact", **options)
+    e = ckce.estimate(y, q, method="cholesky", tol=1e-10 if m == 2 else 1e-6, **options)
+    assert abs(e.value - exact) <= e.bound
+    assert e.value == pytest.approx(exact, rel=1e-9 if m == 2 else 1e-5, abs=0)
+    for rank in (1, 7, 150):
+        low = ckce.estimate(y, q, method="cholesky", rank=rank, **options)
+        assert low.rank <= rank
+        assert abs(low.value - exact) <= low.bound

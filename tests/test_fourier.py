@@ -39,6 +39,37 @@ def test_primal_dual_and_scattered_labels(kernel, n, m, count):
         assert e.bound is None
 
 
+@pytest.mark.parametrize("bandwidth", [3.0, 0.3, 0.05])
+@pytest.mark.parametrize("count", [3, 40, 100])
+@pytest.mark.parametrize("linear_part", [True, False])
+def test_two_classes_in_chebyshev_polynomials(bandwidth, count, linear_part):
+    # Rows that miss the simplex still see only q_2 - q_1, for the frequencies are centred.
+    y, q = sample(400, 2)
+    q = q * (1 + 9e-6 * np.cos(np.arange(400)))[:, None]
+    kernel = "linear_gaussian" if linear_part else "gaussian"
+    frequencies = ckce.fourier_frequencies(2, count, bandwidth=bandwidth)
+    options = {"sample_weight": np.random.default_rng(2).uniform(0.3, 3, 400)}
+    e = ckce.estimate(y, q, method="fourier", kernel=kernel, frequencies=frequencies, **options)
+    expected = reference.ckce_fourier(
+        y, q, frequencies=frequencies, linear_part=linear_part, **options
+    )
+    options |= {"kernel": feature_kernel(frequencies, linear_part), "bandwidth": 1.0}
+    scale = reference.debias_term(y, q, **options)
+    assert e.value == pytest.approx(expected, rel=1e-13, abs=1e-14 * scale)
+    assert e.debiased == pytest.approx(expected - scale, rel=1e-12, abs=1e-13 * scale)
+    assert e.se == pytest.approx(reference.standard_error(y, q, **options), rel=1e-10)
+
+
+def test_two_classes_with_and_without_chebyshev_polynomials():
+    # A frequency that is not centred, by its last bit, takes the way of all other m.
+    y, q = sample(3000, 2)
+    frequencies = ckce.fourier_frequencies(2, 100, bandwidth=0.2)
+    nearly = frequencies.copy()
+    nearly[0, 0] = np.nextafter(nearly[0, 0], np.inf)
+    values = [ckce.ckce(y, q, method="fourier", frequencies=f) for f in (frequencies, nearly)]
+    assert values[0] == pytest.approx(values[1], rel=1e-13, abs=0)
+
+
 @pytest.mark.parametrize("kernel", FOURIER_KERNELS)
 @pytest.mark.parametrize("sampler", ["gaussian", "orthogonal", "sobol"])
 def test_drawn_frequencies_equal_given_ones(kernel, sampler):

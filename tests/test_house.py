@@ -26,10 +26,10 @@ FUNCTIONS = [thing for thing in PUBLIC if inspect.isfunction(thing)]
 
 # Modules of the package from the bottom up: each may import only from lower floors.
 FLOORS = [
-    {"_cpu", "_kernels", "reference", "_attribution", "_reliability_plot"},
+    {"_cpu", "_kernels", "reference", "_attribution", "_reliability_plot", "_names"},
     {"_core"},
-    {"_config", "_validate", "_estimate", "_method"},
-    {"_bandwidth", "_frequencies", "_ece", "_reduction"},
+    {"_config", "_validate", "_estimate", "_method", "_scan_numpy", "_scan_tables"},
+    {"_bandwidth", "_frequencies", "_ece", "_reduction", "_scan"},
     {"_metrics", "_reliability", "_scores"},
     {"_jkce"},
     {"_evaluate"},

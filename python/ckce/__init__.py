@@ -14,6 +14,7 @@ from ckce._reliability import (
     ReliabilityDiagram,
     reliability_diagram,
 )
+from ckce._scan import Scan, scan
 from ckce._scores import BrierDecomposition, accuracy, brier, brier_decomposition, log_loss
 
 __version__ = "0.1.0"
@@ -27,6 +28,7 @@ __all__ = [
     "JkceEstimate",
     "ReliabilityCurve",
     "ReliabilityDiagram",
+    "Scan",
     "accuracy",
     "brier",
     "brier_decomposition",
@@ -41,5 +43,6 @@ __all__ = [
     "log_loss",
     "median_bandwidth",
     "reliability_diagram",
+    "scan",
     "show_config",
 ]

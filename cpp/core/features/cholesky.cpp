@@ -27,9 +27,28 @@ Cholesky::Cholesky(const Kernel& kernel, const Points& points, Pivoting pivoting
 void Cholesky::extend(Index rank, double tol, Parallel& parallel) {
   constexpr Index kCandidates = 64;
   const Index start = d();
+  if (pivoting_ == Pivoting::kGreedy && start == 0 && points_.n() > 2 * kScouts)
+    add_from_scouts(rank, tol, parallel);
   while (d() < rank && residual_trace_ > tol * trace_ && !exhausted()) {
     add(choose(std::min(kCandidates, rank - d())), parallel);
     parallel.span(static_cast<double>(d() - start) / static_cast<double>(rank - start), 1.0);
+  }
+}
+
+// One pass over all rows for each pivot is memory traffic without end where n is large. So the
+// first pivots are those of an evenly spread sample of rows, and all come in by one pass for each
+// panel of them; what the sample missed is sought among all rows after that.
+void Cholesky::add_from_scouts(Index rank, double tol, Parallel& parallel) {
+  std::vector<Index> rows(kScouts);
+  for (Index i = 0; i < kScouts; ++i) rows[static_cast<std::size_t>(i)] = i * points_.n() / kScouts;
+  const Points scouts = points_.subset(rows);
+  Cholesky factor(kernel_, scouts, Pivoting::kGreedy, 0, parallel);
+  factor.extend(std::min(rank, kScouts), tol, parallel);
+  for (std::size_t begin = 0; begin < factor.pivots_.size(); begin += kPanel) {
+    std::vector<Index> candidates;
+    for (std::size_t k = begin; k < std::min(begin + kPanel, factor.pivots_.size()); ++k)
+      candidates.push_back(rows[static_cast<std::size_t>(factor.pivots_[k])]);
+    add(candidates, parallel);
   }
 }
 
@@ -73,7 +92,7 @@ void Cholesky::add(const std::vector<Index>& candidates, Parallel& parallel) {
       residual_[candidates[static_cast<std::size_t>(c)]] = 0.0;
       continue;
     }
-    if (size > 0 && random_.uniform() * e(c, c) > rest) continue;
+    if (pivoting_ == Pivoting::kRandom && size > 0 && random_.uniform() * e(c, c) > rest) continue;
     lower.row(size).head(size) = l.transpose();
     lower(size, size) = std::sqrt(rest);
     kept.push_back(c);

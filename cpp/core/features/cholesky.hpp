@@ -14,7 +14,7 @@
 namespace ckce {
 
 enum class Pivoting {
-  kGreedy,  // the row with the largest E_ii next, one at a time
+  kGreedy,  // the row with the largest E_ii next, one at a time; many rows: of a sample first
   kRandom  // rows drawn with probability E_ii / tr E, in blocks (Chen, Epperly, Tropp, Webber 2023)
 };
 
@@ -41,6 +41,9 @@ class Cholesky : public Features {
     Index used;
   };
 
+  static constexpr Index kScouts = 8192;
+
+  void add_from_scouts(Index rank, double tol, Parallel& parallel);
   std::vector<Index> choose(Index count);
   void add(const std::vector<Index>& candidates, Parallel& parallel);
   Matrix rows(const std::vector<Index>& which) const;  // of G so far

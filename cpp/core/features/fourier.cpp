@@ -1,6 +1,8 @@
 #include "fourier.hpp"
 
+#include <Eigen/QR>
 #include <cmath>
+#include <utility>
 
 #include "../elementary.hpp"
 
@@ -8,16 +10,59 @@ namespace ckce {
 
 namespace {
 
-// phi = [q if it is wanted | cos | sin] / sqrt(D)
-template <class Scalar, class Q, class Phi>
-void fill_fourier(const Q& q, const Eigen::MatrixX<Scalar>& frequencies, bool linear_part,
-                  Phi phi) {
+// The least k >= 1 with |t|^j / (2^(j-1) j!) < 1e-17 for all j >= k: from there on the Chebyshev
+// coefficients of cos(t x) and sin(t x) on [-1, 1], 2 J_j(t), are below round-off.
+Index chebyshev_terms(double t, Index most) {
+  double coefficient = 2.0;
+  Index k = 0;
+  while (k < most && (coefficient >= 1e-17 || static_cast<double>(k) < t / 2.0))
+    coefficient *= t / 2.0 / static_cast<double>(++k);
+  return std::max<Index>(k, 1);
+}
+
+// With two classes frequencies orthogonal to (1, 1) see x = q_2 - q_1 only. On [-1, 1] the 2 D
+// functions cos(t x), sin(t x) are T(x) C', T the first k Chebyshev polynomials, to round-off, with
+// k about 25 where D = 100. Only Phi Phi' = T C'C T' matters, so with C = U F' the features T F do
+// as well: k^2 work per row, not 4 D^2. Returns F' (k, k), or nothing where k is not small.
+Matrix chebyshev_factor(const Matrix& frequencies) {
   const Index count = frequencies.rows();
-  const Index first = linear_part ? frequencies.cols() : 0;
+  if (frequencies.cols() != 2 || (frequencies.rowwise().sum().array() != 0.0).any()) return {};
+  const auto t = frequencies.col(1).array();
+  const Index k = chebyshev_terms(t.abs().maxCoeff(), count + 1);
+  if (k > count) return {};
+  Matrix c = Matrix::Zero(2 * count, k);  // by the discrete cosine transform of values at k nodes
+  for (Index node = 0; node < k; ++node) {
+    const double angle =
+        3.14159265358979323846 * (static_cast<double>(node) + 0.5) / static_cast<double>(k);
+    Vector values(2 * count);
+    values << (t * std::cos(angle)).cos(), (t * std::cos(angle)).sin();
+    for (Index j = 0; j < k; ++j)
+      c.col(j) += (j == 0 ? 1.0 : 2.0) / static_cast<double>(k) *
+                  std::cos(static_cast<double>(j) * angle) * values;
+  }
+  c /= std::sqrt(static_cast<double>(count));
+  return c.householderQr().matrixQR().topRows(k).triangularView<Eigen::Upper>();
+}
+
+template <class Scalar, class Q, class Phi>
+void fill_chebyshev(const Q& q, const Eigen::MatrixX<Scalar>& factor, Phi phi) {
+  const Index k = factor.rows();
+  Eigen::MatrixX<Scalar> t(q.rows(), k);
+  const auto x = q.col(1) - q.col(0);
+  t.col(0).setOnes();
+  if (k > 1) t.col(1) = x;
+  for (Index j = 2; j < k; ++j)
+    t.col(j) = (t.col(1) * Scalar(2)).cwiseProduct(t.col(j - 1)) - t.col(j - 2);
+  phi.setZero();
+  add_product_nt(phi, Scalar(1), t, factor);
+}
+
+template <class Scalar, class Q, class Phi>
+void fill_trigonometric(const Q& q, const Eigen::MatrixX<Scalar>& frequencies, Phi phi) {
+  const Index count = frequencies.rows();
   const auto scale = static_cast<Scalar>(1.0 / std::sqrt(static_cast<double>(count)));
-  if (linear_part) phi.leftCols(first) = q;
-  auto cosines = phi.middleCols(first, count);
-  auto sines = phi.middleCols(first + count, count);
+  auto cosines = phi.leftCols(count);
+  auto sines = phi.rightCols(count);
   sines.setZero();
   add_product_nt(sines, Scalar(1), q, frequencies);
   if (sines.cwiseAbs().maxCoeff() <= kLargestAngle<Scalar>) {
@@ -37,14 +82,35 @@ void fill_fourier(const Q& q, const Eigen::MatrixX<Scalar>& frequencies, bool li
   }
 }
 
+// phi = [q if it is wanted | cos | sin] / sqrt(D)
+template <class Scalar, class Q, class Phi>
+void fill_fourier(const Q& q, const Eigen::MatrixX<Scalar>& frequencies,
+                  const Eigen::MatrixX<Scalar>& chebyshev, bool linear_part, Phi phi) {
+  const Index first = linear_part ? q.cols() : 0;
+  if (linear_part) phi.leftCols(first) = q;
+  auto rest = phi.rightCols(phi.cols() - first);
+  if (chebyshev.size() > 0)
+    fill_chebyshev<Scalar>(q, chebyshev, rest);
+  else
+    fill_trigonometric<Scalar>(q, frequencies, rest);
+}
+
 }  // namespace
 
+Fourier::Fourier(Matrix frequencies, bool linear_part)
+    : frequencies_(std::move(frequencies)),
+      float_frequencies_(frequencies_.cast<float>()),
+      chebyshev_(chebyshev_factor(frequencies_)),
+      float_chebyshev_(chebyshev_.cast<float>()),
+      trigonometric_(chebyshev_.size() > 0 ? chebyshev_.rows() : 2 * frequencies_.rows()),
+      linear_part_(linear_part) {}
+
 void Fourier::fill(Index, const In& q, MatrixRef phi) const {
-  fill_fourier<double>(q, frequencies_, linear_part_, phi);
+  fill_fourier<double>(q, frequencies_, chebyshev_, linear_part_, phi);
 }
 
 void Fourier::fill(Index, const FloatIn& q, FloatMatrixRef phi) const {
-  fill_fourier<float>(q, float_frequencies_, linear_part_, phi);
+  fill_fourier<float>(q, float_frequencies_, float_chebyshev_, linear_part_, phi);
 }
 
 }  // namespace ckce

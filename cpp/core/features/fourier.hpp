@@ -2,8 +2,6 @@
 // random Fourier features (paper, section "Random Fourier Feature Implementation").
 #pragma once
 
-#include <utility>
-
 #include "features.hpp"
 
 namespace ckce {
@@ -11,14 +9,9 @@ namespace ckce {
 class Fourier : public Features {
  public:
   // frequencies (D, m), already divided by the bandwidth
-  Fourier(Matrix frequencies, bool linear_part)
-      : frequencies_(std::move(frequencies)),
-        float_frequencies_(frequencies_.cast<float>()),
-        linear_part_(linear_part) {}
+  Fourier(Matrix frequencies, bool linear_part);
 
-  Index d() const override {
-    return 2 * frequencies_.rows() + (linear_part_ ? frequencies_.cols() : 0);
-  }
+  Index d() const override { return trigonometric_ + (linear_part_ ? frequencies_.cols() : 0); }
   bool starts_with_q() const override { return linear_part_; }
 
   void fill(Index begin, const In& q, MatrixRef phi) const override;
@@ -27,6 +20,10 @@ class Fourier : public Features {
  private:
   Matrix frequencies_;
   FloatMatrix float_frequencies_;
+  // Two classes: the trigonometric part is T(x) chebyshev_', x = q_2 - q_1, see fourier.cpp.
+  Matrix chebyshev_;
+  FloatMatrix float_chebyshev_;
+  Index trigonometric_;  // 2 D, or fewer for two classes
   bool linear_part_;
 };
 
