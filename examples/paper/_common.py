@@ -5,14 +5,9 @@ import csv
 import tempfile
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
-from scipy.spatial.distance import pdist
 
 import ckce
-
-mpl.use("Agg")
-import matplotlib.pyplot as plt
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
@@ -131,6 +126,10 @@ def column(rows, key):
 
 def save(figure, folder, name):
     """The figure as PNG and SVG."""
+    import matplotlib.pyplot as plt
+
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # laid out once for both
     for ending, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
         figure.savefig(folder / f"{name}.{ending}", metadata=metadata)
     plt.close(figure)
@@ -138,6 +137,10 @@ def save(figure, folder, name):
 
 def figure(width, height, *shape, **options):
     """A figure in the common style: (figure, axes)."""
+    import matplotlib as mpl
+    import matplotlib.pyplot as plt
+
+    mpl.use("Agg")
     mpl.rcParams.update(STYLE)
     options.setdefault("layout", "constrained")
     return plt.subplots(*shape, figsize=(width, height), **options)
@@ -148,6 +151,8 @@ def bandwidths(choice, probs):
     if choice == "own":
         return [ckce.median_bandwidth(q) for q in probs]
     if choice == "pooled":  # over the pairs within arrays, not across
+        from scipy.spatial.distance import pdist
+
         return [float(np.median(np.concatenate([pdist(q) for q in probs])))] * len(probs)
     return [float(choice)] * len(probs)
 
@@ -164,9 +169,15 @@ def prediction_files(folder, sets=None, *, series=False):
         if name.endswith("_brightness") != series:
             continue
         data, _, model = name.removesuffix("_brightness").partition("_")
-        if sets is None or data in sets:
-            found.setdefault(data, {})[model] = path
-    return found
+        found.setdefault(data, {})[model] = path
+    missing = [] if series or sets is None else [name for name in sets if name not in found]
+    if missing or not (found or series):
+        raise FileNotFoundError(
+            f"{folder} must hold files <data set>_<model>.npz"
+            + (f" of {missing[0]}" if missing else "")
+            + f", got the data sets {sorted(found)}"
+        )
+    return {data: models for data, models in found.items() if sets is None or data in sets}
 
 
 def load(path):

@@ -67,7 +67,7 @@ def summary(rows):
         series = {m: column([r for r in rows if r["model"] == m], key) for m in models}
         order = np.argsort([series[m] for m in models], axis=0)
         levels = column([r for r in rows if r["model"] == models[0]], "level")
-        kept = int((order == order[:, [np.flatnonzero(levels == 0)[0]]]).all(axis=0).sum())
+        kept = int((order == order[:, [np.abs(levels).argmin()]]).all(axis=0).sum())
         found += [
             {
                 "data": rows[0]["data"],

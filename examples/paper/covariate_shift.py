@@ -62,7 +62,7 @@ def draw_setting(ax, sigma):
             x, (-1 - alpha) / sigma, (1 - alpha) / sigma, loc=alpha, scale=sigma
         )
         ax.fill_between(x, 0.1 * density, color="0.5", alpha=0.25, linewidth=0)
-        ax.text(alpha, 0.02, f"$\\alpha = {alpha:g}$", ha="center", fontsize=6.5, color="0.25")
+        ax.text(alpha, 0.175, f"$\\alpha = {alpha:g}$", ha="center", fontsize=6.5, color="0.25")
     ax.plot(x, expit(TRUTH_SLOPE * x), color=BLUE)
     ax.plot(x, expit(MODEL_SLOPE * x), color=ORANGE, linestyle="--")
     ax.text(-0.95, 0.41, "$P(Y = 1 \\mid x)$", color=BLUE)
@@ -108,6 +108,14 @@ def draw_curves(ax, rows, moves):
     ax.set_axisbelow(True)
 
 
+def plot(rows, moves, sigma, folder):
+    """The figure."""
+    fig, (left, right) = figure(PAGE, 2.5, 1, 2, width_ratios=(1, 1.25))
+    draw_setting(left, sigma)
+    draw_curves(right, rows, {row["metric"]: row["cv"] for row in moves})
+    save(fig, folder, "covariate_shift")
+
+
 def main(argv=None):
     """Write covariate_shift.csv, its summary and the figure."""
     options = options_of(__doc__, argv)
@@ -115,10 +123,7 @@ def main(argv=None):
     moves = summary(rows, [*METRICS, "ckce_debiased"])
     write_csv(options.out / "covariate_shift.csv", rows)
     write_csv(options.out / "covariate_shift_summary.csv", moves)
-    fig, (left, right) = figure(PAGE, 2.5, 1, 2, width_ratios=(1, 1.25))
-    draw_setting(left, options.sigma)
-    draw_curves(right, rows, {row["metric"]: row["cv"] for row in moves})
-    save(fig, options.out, "covariate_shift")
+    plot(rows, moves, options.sigma, options.out)
 
 
 if __name__ == "__main__":

@@ -23,13 +23,8 @@ def measure(options):
     return rows
 
 
-def main(argv=None):
-    """Write kernel_robustness.csv, its summary and the figure."""
-    options = options_of(__doc__, argv)
-    rows = measure(options)
-    moves = summary(rows, list(KERNELS))
-    write_csv(options.out / "kernel_robustness.csv", rows)
-    write_csv(options.out / "kernel_robustness_summary.csv", moves)
+def plot(rows, moves, folder):
+    """The figure."""
     fig, ax = figure(COLUMN, 2.5)
     for (kernel, name), colour, dashes, move in zip(
         KERNELS.items(), COLOURS, ("-", "--", "-."), moves, strict=False
@@ -39,7 +34,17 @@ def main(argv=None):
     ax.set(xlabel="Location of the inputs $\\alpha$", ylabel="CKCE", xlim=(-1, 1), ylim=(0, None))
     ax.set_xticks((-1, -0.5, 0, 0.5, 1))
     ax.legend(loc="lower left")
-    save(fig, options.out, "kernel_robustness")
+    save(fig, folder, "kernel_robustness")
+
+
+def main(argv=None):
+    """Write kernel_robustness.csv, its summary and the figure."""
+    options = options_of(__doc__, argv)
+    rows = measure(options)
+    moves = summary(rows, list(KERNELS))
+    write_csv(options.out / "kernel_robustness.csv", rows)
+    write_csv(options.out / "kernel_robustness_summary.csv", moves)
+    plot(rows, moves, options.out)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ SIGMAS = (0.05, 0.1, 0.25, 0.5, 1.0)
 
 def marginals(options):
     """Means over trials of CKCE and JKCE for each scale and location of the inputs."""
-    n, trials, alphas = (400, 3, 5) if options.quick else (1000, 20, 25)
+    n, trials, alphas = (200, 2, 5) if options.quick else (1000, 20, 25)
     rows = []
     for sigma in progress(SIGMAS, "marginals"):
         for i, alpha in enumerate(np.linspace(-1, 1, alphas)):
@@ -57,9 +57,9 @@ def floors(options):
     rows = []
     for m in (2, 10):
         for n in progress(
-            (100, 400) if options.quick else (100, 300, 1000, 3000, 10_000), f"floor, m = {m}"
+            (50, 200) if options.quick else (100, 300, 1000, 3000, 10_000), f"floor, m = {m}"
         ):
-            for trial in range(3 if options.quick else 20):
+            for trial in range(2 if options.quick else 20):
                 rng = np.random.default_rng([options.seed, trial, m, n])
                 q = rng.dirichlet(np.ones(m), n)
                 e = ckce.estimate(draw_labels(rng, q), q, method="cholesky", rank=200)
@@ -93,15 +93,12 @@ def draw_floors(ax, rows):
         means = [np.mean([r["ckce_floor"] for r in mine if r["n"] == n]) for n in sizes]
         ax.plot(sizes, means, color=colour, marker=marker, markersize=0, label=f"$m = {m}$")
     ax.set(xscale="log", yscale="log", xlabel="Samples $n$", ylabel="CKCE of a calibrated model")
-    ax.legend(title="points: trials, lines: floor")
+    ax.set_ylim(bottom=8e-6)
+    ax.legend(title="points: trials, lines: floor", loc="lower left")
 
 
-def main(argv=None):
-    """Write limits_marginal.csv, limits_floor.csv and the figure."""
-    options = parse(parser(__doc__), argv)
-    moved, floor = marginals(options), floors(options)
-    write_csv(options.out / "limits_marginal.csv", moved)
-    write_csv(options.out / "limits_floor.csv", floor)
+def plot(moved, floor, folder):
+    """The figure."""
     fig, (left, right) = figure(PAGE, 2.5, 1, 2, width_ratios=(1.15, 1))
     for sigma, colour in zip(SIGMAS, COLOURS, strict=False):
         mine = [row for row in moved if row["sigma"] == sigma]
@@ -118,7 +115,16 @@ def main(argv=None):
     )
     left.legend(title="scale $\\sigma$ (max/min)", loc="lower left", bbox_to_anchor=(1.0, 0.2))
     draw_floors(right, floor)
-    save(fig, options.out, "limits")
+    save(fig, folder, "limits")
+
+
+def main(argv=None):
+    """Write limits_marginal.csv, limits_floor.csv and the figure."""
+    options = parse(parser(__doc__), argv)
+    moved, floor = marginals(options), floors(options)
+    write_csv(options.out / "limits_marginal.csv", moved)
+    write_csv(options.out / "limits_floor.csv", floor)
+    plot(moved, floor, options.out)
 
 
 if __name__ == "__main__":

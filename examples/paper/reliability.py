@@ -22,6 +22,8 @@ from synthetic import draw
 
 import ckce
 
+KEYS = ("confidence", "frequency", "low", "high")
+
 
 def synthetic_models(quick, seed):
     """{name: (labels, predictions)}: one P(Y | Q) under three marginals."""
@@ -45,7 +47,7 @@ def curve(name, y, q, options):
 def draw_table(ax, rows):
     """A small table in the manner of the paper's Figure 1."""
     ax.axis("off")
-    places = (0.0, 0.64, 0.82, 1.0)
+    places = (0.0, 0.7, 0.85, 1.0)
     lines = [("", "ECE", "CKCE", "floor")] + [
         (r["model"].replace("_", " "), *(f"{r[key]:.4f}" for key in ("ece", "ckce", "ckce_floor")))
         for r in rows
@@ -54,7 +56,8 @@ def draw_table(ax, rows):
     heights = [0.65 - step * number for number in range(len(lines))]
     for height, line in zip(heights, lines, strict=True):
         for place, text in zip(places, line, strict=True):
-            ax.text(place, height, text, ha="left" if place == 0 else "right", va="center")
+            side = "left" if place == 0 else "right"
+            ax.text(place, height, text, ha=side, va="center", fontsize=7)
     for rule in (heights[0] + step / 2, heights[0] - step / 2, heights[-1] - step / 2):
         ax.plot([0, 1], [rule, rule], color="black", linewidth=0.7)
     ax.set(xlim=(0, 1), ylim=(0, 1))
@@ -91,9 +94,6 @@ def diagram(data, models, options):
     draw_table(right, rows)
     save(fig, options.out, f"reliability_{data}")
     return bins, rows
-
-
-KEYS = ("confidence", "frequency", "low", "high")
 
 
 def main(argv=None):
