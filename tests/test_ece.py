@@ -173,10 +173,10 @@ def test_top_label_equals_torchmetrics(n_bins, norm):
 
 
 def test_disagreement_at_edges():
-    """On an edge peers differ: netcal's bins are closed above, torchmetrics' edges are float32.
+    """On an edge netcal differs: its bins are closed above.
 
-    Bins here are [b/B, (b+1)/B): a confidence of 0.6 lies in the bin of 0.65, for netcal in that
-    of 0.55. Neither is wrong, and away from edges they agree.
+    Bins here, and those of torchmetrics, are [b/B, (b+1)/B): a confidence of 0.6 lies in the bin of
+    0.65, for netcal in that of 0.55. Neither is wrong, and away from edges they agree.
     """
     y = np.array([0, 1, 0])
     q = np.array([[0.55, 0.45], [0.6, 0.4], [0.65, 0.35]])
@@ -184,6 +184,12 @@ def test_disagreement_at_edges():
     assert ours == close((0.45 + abs(0.6 + 0.65 - 1)) / 3)
     metrics = pytest.importorskip("netcal.metrics")
     assert metrics.ECE(10).measure(q, y) == close((abs(0.55 + 0.6 - 1) + 0.35) / 3)
+    torch = pytest.importorskip("torch")
+    peers = pytest.importorskip("torchmetrics.functional.classification")
+    theirs = peers.multiclass_calibration_error(
+        torch.from_numpy(q), torch.from_numpy(y), 2, n_bins=10
+    )
+    assert ours == close(float(theirs), rel=1e-6)
 
 
 def test_debiased_is_centred_under_calibration():

@@ -1,6 +1,5 @@
 #include "fourier.hpp"
 
-#include <Eigen/QR>
 #include <cmath>
 #include <utility>
 
@@ -18,6 +17,22 @@ Index chebyshev_terms(double t, Index most) {
   while (k < most && (coefficient >= 1e-17 || static_cast<double>(k) < t / 2.0))
     coefficient *= t / 2.0 / static_cast<double>(++k);
   return std::max<Index>(k, 1);
+}
+
+// R (k, k) of c = U R with orthonormal columns in U, by Householder's reflections; c is
+// overwritten.
+Matrix triangular_factor(Matrix& c) {
+  for (Index j = 0; j < c.cols(); ++j) {
+    Vector v = c.col(j).tail(c.rows() - j);
+    v[0] += std::copysign(v.norm(), v[0]);
+    const double half_norm = v.squaredNorm() / 2.0;
+    if (half_norm == 0.0) continue;
+    for (Index other = j; other < c.cols(); ++other) {
+      auto column = c.col(other).tail(v.size());
+      column -= (v.dot(column) / half_norm) * v;
+    }
+  }
+  return c.topRows(c.cols()).triangularView<Eigen::Upper>();
 }
 
 // With two classes frequencies orthogonal to (1, 1) see x = q_2 - q_1 only. On [-1, 1] the 2 D
@@ -41,7 +56,7 @@ Matrix chebyshev_factor(const Matrix& frequencies) {
                   std::cos(static_cast<double>(j) * angle) * values;
   }
   c /= std::sqrt(static_cast<double>(count));
-  return c.householderQr().matrixQR().topRows(k).triangularView<Eigen::Upper>();
+  return triangular_factor(c);
 }
 
 template <class Scalar, class Q, class Phi>

@@ -1,0 +1,62 @@
+"""Words, tables and colours for a terminal."""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import IO
+
+_CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+
+
+class Style:
+    """Paints text, or leaves it as it is."""
+
+    def __init__(self, colours: bool) -> None:
+        self.colours = colours
+
+    def __call__(self, style: str, text: str) -> str:
+        """`text` in a style of `_CODES`; spaces around it stay plain."""
+        bare = text.strip()
+        if not self.colours or not bare:
+            return text
+        return text.replace(bare, f"\x1b[{_CODES[style]}m{bare}\x1b[0m", 1)
+
+
+def wants_colours(stream: IO[str], choice: str = "auto") -> bool:
+    """Colours if asked for; else on a terminal, unless NO_COLOR is set (https://no-color.org)."""
+    if choice != "auto":
+        return choice == "always"
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return stream.isatty()
+
+
+def printable(text: str) -> str:
+    """Without what could steer a terminal: names of files and classes are not ours."""
+    return "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text)
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
+    """Aligned lines, the header first; all but the first `left` columns are flush right."""
+    widths = [max(len(row[j]) for row in [header, *rows]) for j in range(len(header))]
+    return [
+        "  ".join(
+            f"{cell:<{width}}" if j < left else f"{cell:>{width}}"
+            for j, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in [header, *rows]
+    ]
+
+
+def number(value: float | None) -> str:
+    """Four decimals, or three digits of what is smaller."""
+    if value is None:
+        return "-"
+    return f"{value:.3g}" if 0.0 < abs(value) < 1e-3 else f"{value:.4f}"
+
+
+def complain(kind: str, message: str) -> None:
+    """One line on stderr."""
+    style = Style(wants_colours(sys.stderr))
+    line = " ".join(printable(message).split())
+    print(style("red" if kind == "error" else "yellow", f"ckce: {kind}:"), line, file=sys.stderr)
