@@ -70,7 +70,7 @@ def quick(tmp_path_factory):
 
 # Nine alphas, three trials of 400 samples: wider bands than those of the full run below.
 @pytest.mark.parametrize(
-    ("name", "metric", "low", "high"),
+    ("name", "key", "low", "high"),
     [
         ("covariate_shift", "ckce", 0.05, 0.16),
         ("covariate_shift", "jkce", 0.35, 0.55),
@@ -80,9 +80,9 @@ def quick(tmp_path_factory):
         ("kernel_robustness", "gaussian", 0.16, 0.30),
     ],
 )
-def test_quick_run(quick, name, metric, low, high):
+def test_quick_run(quick, name, key, low, high):
     out, _ = quick
-    assert low < cv(out, name, metric) < high
+    assert low < cv(out, name, key) < high
     rows = table(out / f"{name}.csv", "trial", "alpha")
     assert len(rows) == 27
 
@@ -175,7 +175,7 @@ def test_brightness_needs_files(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("name", "metric", "expected"),
+    ("name", "key", "expected"),
     [
         ("covariate_shift", "ckce", 0.095),
         ("covariate_shift", "jkce", 0.46),
@@ -185,8 +185,8 @@ def test_brightness_needs_files(tmp_path, capsys):
         ("kernel_robustness", "gaussian", 0.236),
     ],
 )
-def test_full_run_reproduces_the_text(name, metric, expected):
-    assert cv(RESULTS, name, metric) == pytest.approx(expected, rel=0.15)
+def test_full_run_reproduces_the_text(name, key, expected):
+    assert cv(RESULTS, name, key) == pytest.approx(expected, rel=0.15)
     assert len(table(RESULTS / f"{name}.csv", "trial", "alpha")) == 20 * 25
 
 
