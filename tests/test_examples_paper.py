@@ -372,7 +372,7 @@ def test_timm_end_to_end(torch, tmp_path):
     arguments = ["--images", str(tmp_path / "val"), "--data", str(tmp_path), "--weights", "random"]
     arguments += ["--model", "timm:test_resnet", "--batch-size", "4"]
     torch.manual_seed(0)
-    imagenet.main([*arguments, "--name", "tiny"])
+    imagenet.main([*arguments, "--name", "tiny", "--state"])
     torch.manual_seed(0)
     transform, predict, m = imagenet.load_timm("test_resnet", "random", "cpu")
     with np.load(tmp_path / "imagenet_tiny.npz", allow_pickle=False) as file:
@@ -381,6 +381,9 @@ def test_timm_end_to_end(torch, tmp_path):
         path = tmp_path / "val" / classes[1] / file["files"][4]
         expected = probabilities(predict, transform, path)
         np.testing.assert_allclose(file["probs"][4], expected, rtol=1e-4)
+        value = ckce.ckce(file["labels"], file["probs"], method="fourier")
+    state = ckce.CKCEAccumulator.load(tmp_path / "imagenet_tiny.state")
+    assert state.compute() == pytest.approx(value, rel=1e-9)
     assert not list(tmp_path.glob("*partial*"))
     table1.main(["--quick", "--data", str(tmp_path), "--out", str(tmp_path)])
     rows = table(tmp_path / "table1.csv", "data", "model")

@@ -16,7 +16,8 @@ open_clip:NAME:TAG are any other model of these libraries.
 Rows are written to DIR as they are computed. A run that was killed goes on where it was when it is
 started again; two runs with different settings do not mix. The result is imagenet_<model>.npz with
 `probs` (n, m), `labels` and `files`, or imagenet_<model>_brightness.npz with `probs` (11, n, m) and
-`levels`.
+`levels`. With --state the rows are also summed up in imagenet_<model>.state, a ckce.CKCEAccumulator with the
+paper's D = 100, which is small, merges with others, and needs no rows any more.
 """
 
 import argparse
@@ -28,6 +29,8 @@ from pathlib import Path
 
 import numpy as np
 from _common import progress
+
+import ckce
 
 LEVELS = tuple(range(-50, 51, 10))  # percent
 MODELS = {"resnet": "timm:resnet50.a1_in1k", "vit": "open_clip:ViT-L-16-SigLIP-384:webli"}
@@ -200,6 +203,15 @@ def fill(store, levels, batches, predict):
         store.flush()
 
 
+def summed(labels, probs, seed, block=1024):
+    """The rows in an accumulator; the bandwidth is the median of a random sample of them."""
+    sample = np.sort(np.random.default_rng(seed).permutation(len(labels))[:2000])
+    accumulator = ckce.CKCEAccumulator.from_sample(labels[sample], probs[sample])
+    for start in range(0, len(labels), block):
+        accumulator.update(labels[start : start + block], probs[start : start + block])
+    return accumulator
+
+
 def finish(target, store, **arrays):
     """The result under its name only when it is whole."""
     partial = target.with_suffix(".tmp")
@@ -210,7 +222,13 @@ def finish(target, store, **arrays):
     os.replace(partial, target)
 
 
-def predictions(target, paths, labels, levels, model, settings, batch_size, workers):
+def remove_scratch(target):
+    """What a run leaves beside its result."""
+    for ending in (".partial.npy", ".partial.json", ".tmp"):
+        target.with_suffix(ending).unlink(missing_ok=True)
+
+
+def predictions(target, paths, labels, levels, model, settings, options):
     """Write `target` from the images; `levels` is None for the images as they are."""
     import torch
 
@@ -221,8 +239,8 @@ def predictions(target, paths, labels, levels, model, settings, batch_size, work
     def batches(level, rows):
         loader = torch.utils.data.DataLoader(
             torch.utils.data.Subset(Images(paths, transform, level), rows),
-            batch_size=batch_size,
-            num_workers=workers,
+            batch_size=options.batch_size,
+            num_workers=options.workers,
         )
         for where, batch in progress(loader, f"{target.stem} {level:+d} %"):
             yield where.numpy(), batch
@@ -230,14 +248,15 @@ def predictions(target, paths, labels, levels, model, settings, batch_size, work
     scratch = target.with_suffix(".partial.npy")
     store = open_store(scratch, (len(levels or (0,)), len(paths), m), settings)
     fill(store, levels or (0,), batches, predict)
+    if options.state:
+        summed(labels, store[0], options.seed).save(target.with_suffix(".state"))
     arrays = {"labels": labels, "files": np.array([path.name for path in paths])}
     if levels is None:
         finish(target, store[0], **arrays)
     else:
         finish(target, store, levels=np.array(levels), **arrays)
     del store
-    scratch.unlink()
-    scratch.with_suffix(".json").unlink()
+    remove_scratch(target)
 
 
 def main(argv=None):
@@ -259,10 +278,15 @@ def main(argv=None):
     made.add_argument("--limit", type=int, help="random images (all; 1000 with --brightness)")
     made.add_argument("--seed", type=int, default=0, help="seed of the choice of images (0)")
     made.add_argument("--data", type=Path, required=True, help="folder of the prediction files")
+    made.add_argument(
+        "--state", action="store_true", help="also save a CKCEAccumulator of the rows"
+    )
     made.add_argument("--batch-size", type=int, default=64)
     made.add_argument("--workers", type=int, default=0, help="processes that read images")
     made.add_argument("--device", default="cpu", help="cpu, cuda, ...")
     options = made.parse_args(argv)
+    if options.state and options.brightness:
+        made.error("--state belongs to the images as they are, not to --brightness")
 
     paths, labels = validation_images(options.images, options.labels, lines(options.classes))
     limit = options.limit or (1000 if options.brightness else len(paths))
@@ -273,6 +297,7 @@ def main(argv=None):
     name = options.name or re.sub(r"\W+", "-", options.model)
     target = options.data / f"imagenet_{name}{'_brightness' if options.brightness else ''}.npz"
     if target.exists():
+        remove_scratch(target)  # of a run that was killed between its last two steps
         print(f"{target} is there already; delete it to compute it again")
         return
     options.data.mkdir(parents=True, exist_ok=True)
@@ -286,7 +311,7 @@ def main(argv=None):
     }
     levels = LEVELS if options.brightness else None
     model = load_model(options)
-    predictions(target, paths, labels, levels, model, settings, options.batch_size, options.workers)
+    predictions(target, paths, labels, levels, model, settings, options)
 
 
 if __name__ == "__main__":
