@@ -20,6 +20,7 @@ from ckce._reliability import (
 from ckce._scan import Scan, scan
 from ckce._scores import BrierDecomposition, accuracy, brier, brier_decomposition, log_loss
 from ckce._sensitivity import Sensitivity
+from ckce._shift import ShiftCurve, ShiftPoint, shift_curve
 
 __version__ = "0.1.0"
 
@@ -39,6 +40,8 @@ __all__ = [
     "ReliabilityDiagram",
     "Scan",
     "Sensitivity",
+    "ShiftCurve",
+    "ShiftPoint",
     "accuracy",
     "brier",
     "brier_decomposition",
@@ -56,5 +59,6 @@ __all__ = [
     "median_bandwidth",
     "reliability_diagram",
     "scan",
+    "shift_curve",
     "show_config",
 ]

@@ -207,7 +207,7 @@ def evaluate(
     method: str = "auto",
     kernel: str = "linear_gaussian",
     bandwidth: float | str = "median",
-    regularization: float | None = None,
+    regularization: float | str | None = None,
     n_bins: int = 10,
     test: bool | int = False,
     sample_weight: Any = None,
@@ -266,7 +266,7 @@ def evaluate(
     """
     threads = resolve_threads(n_threads)
     bins = check_bins(n_bins)
-    resamples = check_test(test)
+    resamples = check_test(test, regularization)
     samples = check_samples(
         y_true,
         y_prob,
@@ -320,8 +320,11 @@ def evaluate(
             samples,
             None,
             n_resamples=resamples,
-            regularization=regularization,
-            **{**common, "method": "fourier" if method == "fourier" else "auto"},
+            **{
+                **common,
+                "regularization": regularization,
+                "method": "fourier" if method == "fourier" else "auto",
+            },
         )
         if resamples
         else None,
