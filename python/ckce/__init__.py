@@ -17,6 +17,7 @@ from ckce._reliability import (
     ReliabilityDiagram,
     reliability_diagram,
 )
+from ckce._report import Report, report
 from ckce._scan import Scan, scan
 from ckce._scores import BrierDecomposition, accuracy, brier, brier_decomposition, log_loss
 from ckce._sensitivity import Sensitivity
@@ -38,6 +39,7 @@ __all__ = [
     "JkceEstimate",
     "ReliabilityCurve",
     "ReliabilityDiagram",
+    "Report",
     "Scan",
     "Sensitivity",
     "ShiftCurve",
@@ -58,6 +60,7 @@ __all__ = [
     "log_loss",
     "median_bandwidth",
     "reliability_diagram",
+    "report",
     "scan",
     "shift_curve",
     "show_config",

@@ -132,9 +132,9 @@ def matrix(comparison: Comparison, ax: Axes | None) -> Axes:
         ax.set_yticks(np.arange(count - 1) + 0.5, minor=True)
         ax.grid(which="minor", color="white", linewidth=1.2)
         ax.tick_params(which="minor", length=0)
-        unit = f" (in $10^{{-{decimals}}}$)" if decimals else ""
+        unit = f" in $10^{{-{decimals}}}$" if decimals else ""
         ax.set_title(
-            f"Debiased CKCE, row minus column{unit}; bold: significant (Holm)",
+            f"Debiased CKCE, row minus column{unit}\nbold: significant (Holm)",
             fontsize=8,
             loc="left",
         )
