@@ -22,11 +22,14 @@ from ckce._scan import Scan, scan
 from ckce._scores import BrierDecomposition, accuracy, brier, brier_decomposition, log_loss
 from ckce._sensitivity import Sensitivity
 from ckce._shift import ShiftCurve, ShiftPoint, shift_curve
+from ckce._stream_evaluation import StreamEvaluation
+from ckce._streaming import CKCEAccumulator
 
 __version__ = "0.1.0"
 
 __all__ = [
     "BrierDecomposition",
+    "CKCEAccumulator",
     "CalibrationDisplay",
     "CalibrationTest",
     "ComparedModel",
@@ -44,6 +47,7 @@ __all__ = [
     "Sensitivity",
     "ShiftCurve",
     "ShiftPoint",
+    "StreamEvaluation",
     "accuracy",
     "brier",
     "brier_decomposition",

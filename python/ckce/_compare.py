@@ -13,8 +13,8 @@ from ckce._bandwidth import pooled_median
 from ckce._calibration_test import calibration_test, check_test
 from ckce._comparison import ComparedModel, ComparedPair, Comparison, GuardRail
 from ckce._config import resolve_threads
-from ckce._ece import estimate_ece
 from ckce._estimate import Estimate
+from ckce._evaluate import top_label_ece
 from ckce._frequencies import fourier_frequencies
 from ckce._jkce import JkceEstimate, jkce_estimate
 from ckce._kernels import KERNELS
@@ -273,15 +273,6 @@ def _evaluate(
     e = estimate(samples, None, **of_ckce)
     j = jkce_estimate(samples, None, **shared)
     scores = scores_of(samples, threads)
-    ece = estimate_ece(
-        samples,
-        variant="top_label",
-        n_bins=10,
-        strategy="uniform",
-        norm="l1",
-        debias=False,
-        n_threads=threads,
-    )
     p_value = None
     if resamples:
         p_value = _p_value(samples, of_ckce, e, resamples)
@@ -291,7 +282,7 @@ def _evaluate(
         accuracy=scores.hits / scores.weight,
         log_loss=scores.log_loss / scores.weight,
         brier=scores.brier / scores.weight,
-        ece=ece.value,
+        ece=top_label_ece(samples, threads),
         jkce=j.value,
         jkce_se=j.se,
         ckce=e.value,
@@ -519,7 +510,7 @@ def _below_floor(models: Sequence[ComparedModel]) -> list[GuardRail]:
     names = ", ".join(model.name for model in below)
     text = (
         f"raw CKCE is below the floor of a calibrated model for {names} (as low as "
-        f"{lowest.ckce / lowest.floor:.2f} of it): raw values say nothing there, debiased ones may"
+        f"{lowest.ckce / lowest.floor:.2f} of it): read the debiased values there"
     )
     return [GuardRail("below_floor", lowest.ckce / lowest.floor, 1.0, text)]
 

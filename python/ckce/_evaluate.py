@@ -14,7 +14,7 @@ from ckce._estimate import Estimate
 from ckce._jkce import JkceEstimate, jkce_estimate
 from ckce._metrics import estimate
 from ckce._scores import BrierDecomposition, brier_decomposition, scores_of
-from ckce._validate import check_bool, check_samples, class_names
+from ckce._validate import Samples, check_bool, check_samples, class_names
 
 
 @dataclass(frozen=True)
@@ -95,15 +95,7 @@ class Evaluation:
         )
 
     def __repr__(self) -> str:
-        rows = self._rows()
-        numbers = _under_one_another([number for _, number, _ in rows])
-        lines = [self._heading()]
-        lines += [
-            f"{name:<11}{number}  {note}".rstrip()
-            for (name, _, note), number in zip(rows, numbers, strict=True)
-        ]
-        lines.append(f"{'signature':<11}{self.ckce.signature}")
-        return "\n".join(lines)
+        return table_text(self._heading(), self._rows(), self.ckce.signature)
 
     def _repr_html_(self) -> str:
         import html
@@ -169,15 +161,33 @@ class Evaluation:
 
     def to_frame(self, name: str = "model") -> Any:
         """`to_dict` as a pandas DataFrame with one row, called `name`; stack them with concat."""
-        try:
-            pandas = importlib.import_module("pandas")
-        except ImportError:
-            raise ImportError("to_frame needs pandas: pip install pandas") from None
+        pandas = load_pandas()
         numbers = {
             key: math.nan if value is None else value for key, value in self.to_dict().items()
         }
         numbers["log_loss"] = self.log_loss
         return pandas.DataFrame(numbers, index=[name])
+
+
+def load_pandas() -> Any:
+    """The module pandas, for `to_frame`."""
+    try:
+        return importlib.import_module("pandas")
+    except ImportError:
+        raise ImportError("to_frame needs pandas: pip install pandas") from None
+
+
+def top_label_ece(samples: Samples, n_threads: int) -> float:
+    """ECE of the confidence, L1, ten uniform bins: the column "ECE" of tables of models."""
+    return estimate_ece(
+        samples,
+        variant="top_label",
+        n_bins=10,
+        strategy="uniform",
+        norm="l1",
+        debias=False,
+        n_threads=n_threads,
+    ).value
 
 
 _ZERO = "a label had probability 0"
@@ -193,6 +203,18 @@ def _under_one_another(numbers: list[str]) -> list[str]:
     left = max(len(before) for before, _, _ in halves)
     right = max(len(after) for _, _, after in halves)
     return [f"{before:>{left}}{dot or ' '}{after:<{right}}" for before, dot, after in halves]
+
+
+def table_text(heading: str, rows: list[tuple[str, str, str]], signature: str) -> str:
+    """Rows of name, number and remark under a heading, the signature last."""
+    numbers = _under_one_another([number for _, number, _ in rows])
+    lines = [heading]
+    lines += [
+        f"{name:<11}{number}  {note}".rstrip()
+        for (name, _, note), number in zip(rows, numbers, strict=True)
+    ]
+    lines.append(f"{'signature':<11}{signature}")
+    return "\n".join(lines)
 
 
 def _bins_remark(e: EceEstimate) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,8 +13,7 @@ import numpy as np
 from ckce import _compare_plot
 from ckce._bandwidth import pooled_median
 from ckce._config import resolve_threads
-from ckce._ece import estimate_ece
-from ckce._evaluate import _digits
+from ckce._evaluate import _digits, load_pandas, top_label_ece
 from ckce._jkce import jkce_estimate
 from ckce._kernels import KERNELS
 from ckce._metrics import _progress, estimate
@@ -173,10 +171,7 @@ class ShiftCurve:
 
     def to_frame(self) -> Any:
         """A pandas DataFrame with a row for each model and shift."""
-        try:
-            pandas = importlib.import_module("pandas")
-        except ImportError:
-            raise ImportError("to_frame needs pandas: pip install pandas") from None
+        pandas = load_pandas()
         return pandas.DataFrame([dataclasses.asdict(point) for point in self.points])
 
     def plot(self, axes: Sequence[Axes] | None = None, *, xlabel: str = "Shift") -> Any:
@@ -373,15 +368,6 @@ def _point(
     e = estimate(samples, None, regularization=regularization, **options)
     j = jkce_estimate(samples, None, **options)
     scores = scores_of(samples, threads)
-    ece = estimate_ece(
-        samples,
-        variant="top_label",
-        n_bins=10,
-        strategy="uniform",
-        norm="l1",
-        debias=False,
-        n_threads=threads,
-    )
     low, high = e.interval(level)
     jkce_low, jkce_high = j.interval(level)
     return ShiftPoint(
@@ -389,7 +375,7 @@ def _point(
         shift=shift,
         n_samples=samples.n,
         accuracy=scores.hits / scores.weight,
-        ece=ece.value,
+        ece=top_label_ece(samples, threads),
         jkce=j.value,
         jkce_se=j.se,
         jkce_low=jkce_low,
