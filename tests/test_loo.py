@@ -135,8 +135,9 @@ def test_threads_do_not_change_a_bit():
 
 
 def test_refusals():
-    with pytest.raises(ValueError, match=r"regularization must be one of \['loo'\], got 'gcv'"):
-        ckce.ckce(Y, Q, regularization="gcv")
+    for function, models in ((ckce.ckce, Q), (ckce.compare, {"a": Q, "b": Q})):
+        with pytest.raises(TypeError, match="regularization must be a number, got 'gcv'"):
+            function(Y, models, regularization="gcv")
     with pytest.raises(ValueError, match="regularization='loo' needs one of the named kernels"):
         ckce.ckce(Y, Q, regularization="loo", kernel=lambda p, q: p @ q.T)
     with pytest.raises(TypeError, match="regularization must be a number, got 'loo'"):

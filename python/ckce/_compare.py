@@ -25,7 +25,7 @@ from ckce._sensitivity import Setting
 from ckce._validate import Samples, check_bool, check_choice, check_samples, check_seed
 
 #: Largest difference of the mean |q|^2 of two models that passes without a word.
-SHARPNESS_LIMIT = 0.03
+SHARPNESS_LIMIT = 0.025
 #: Largest share of a difference (or of its standard error) that the method may have added.
 ERROR_LIMIT = 0.1
 #: Rows below which intervals were not found to cover what they promise.
@@ -171,9 +171,8 @@ def compare(
         "bandwidth": gamma,
     }
     of_ckce = {**shared, "regularization": regularization, "precision": precision}
-    loo = isinstance(regularization, str)
+    loo = isinstance(regularization, str) and regularization == "loo"
     if loo:
-        check_choice("regularization", regularization, ["loo"])
         of_ckce["regularization"] = shared_lambda(list(models.values()), of_ckce)
     evaluated = []
     with _progress(progress, f"compare {len(models)} models") as report:
@@ -496,8 +495,8 @@ def _marginals(models: Sequence[ComparedModel]) -> list[GuardRail]:
         return []
     text = (
         f"mean |q|^2 runs from {low.sharpness:.3f} ({low.name}) to {high.sharpness:.3f} "
-        f"({high.name}): under so different predictions the same miscalibration can change CKCE 2 to "
-        "3 times at this lambda, and a ranking can be wrong"
+        f"({high.name}): the same miscalibration gives predictions of a narrower range a smaller CKCE "
+        "(0.7 of it at a difference of 0.06, 0.45 at 0.1), so the ranking can be wrong"
     )
     return [GuardRail("marginals", spread, SHARPNESS_LIMIT, text)]
 
