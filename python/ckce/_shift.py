@@ -233,11 +233,11 @@ def shift_curve(
     --------
     >>> import ckce
     >>> y_true = [0, 1, 1, 0, 1, 0]
-    >>> bright = [[0.1, 0.8, 0.4, 0.3, 0.9, 0.6], [0.2, 0.7, 0.5, 0.4, 0.8, 0.6]]
-    >>> dark = [[0.4, 0.6, 0.3, 0.6, 0.5, 0.5], [0.5, 0.6, 0.3, 0.7, 0.4, 0.5]]
-    >>> curve = ckce.shift_curve(y_true, {"a": bright, "b": dark}, shifts=[-10, 10])
-    >>> print(curve.sentence("ece"))
-    ECE has the models in one order at all 2 shifts; the range of a model is at most 18% of its mean
+    >>> sure = [[0.1, 0.8, 0.6, 0.2, 0.9, 0.3], [0.2, 0.8, 0.6, 0.3, 0.9, 0.4]]
+    >>> unsure = [[0.4, 0.6, 0.3, 0.6, 0.5, 0.5], [0.5, 0.6, 0.3, 0.7, 0.4, 0.5]]
+    >>> curve = ckce.shift_curve(y_true, {"a": sure, "b": unsure}, shifts=[-10, 10])
+    >>> print(curve.sentence("ckce"))
+    CKCE has the models in one order at all 2 shifts; the range of a model is at most 92% of its mean
     """
     if not 0.0 < level < 1.0:
         raise ValueError(f"level must be between 0 and 1, got {level!r}")
