@@ -195,14 +195,19 @@ def test_guard_rail_of_the_marginals():
     assert rail.value == pytest.approx(max(sharpness) - min(sharpness), rel=1e-12)
     assert "(good)" in rail.message
     assert "(worse)" in rail.message
+    c = ckce.compare(Y, Q, reduction="top_label")
+    for model in c.models:
+        confidence = Q[model.name].max(axis=1)
+        expected = np.mean(confidence**2 + (1 - confidence) ** 2)
+        assert model.sharpness == pytest.approx(expected, rel=1e-12)
     near = ckce.compare(Y, {"good": Q["good"], "near": sharpened(Q["good"], 1.05)})
     assert "marginals" not in rail_names(near)
 
 
 def test_guard_rail_of_few_rows():
-    few = ckce.compare(Y[:100], {k: q[:100] for k, q in Q.items()})
+    few = ckce.compare(Y[:60], {k: q[:60] for k, q in Q.items()})
     (rail,) = (rail for rail in few.warnings if rail.name == "few_rows")
-    assert rail.value == 100
+    assert rail.value == 60
     assert "few_rows" not in rail_names(ckce.compare(Y, Q))
 
 

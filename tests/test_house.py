@@ -31,11 +31,12 @@ FLOORS = [
     {"_core", "_compare_plot", "_svg"},
     {"_config", "_validate", "_estimate", "_method", "_state", "_scan_numpy", "_scan_tables"}
     | {"_report_plots"},
-    {"_bandwidth", "_frequencies", "_ece", "_reduction", "_scan", "_report_page"},
+    {"_bandwidth", "_frequencies", "_ece", "_reduction", "_scan", "_loo", "_report_page"},
     {"_metrics", "_reliability", "_scores"},
     {"_jkce", "_calibration_test"},
     {"_evaluate", "_sensitivity"},
-    {"_comparison", "_stream_evaluation"},
+    {"_comparison", "_shift", "_stream_evaluation"},
+    {"_guard_rails"},
     {"_compare", "_streaming"},
     {"_report"},
     {"__init__"},
@@ -230,7 +231,7 @@ def test_no_paths_of_a_machine():
         "/(" + "|".join(["ho" + "me", "wo" + "rk", "tm" + "p", "Use" + "rs"]) + ")/"
     )
     files = [p for p in ROOT.iterdir() if p.suffix in (".toml", ".txt", ".md", ".yaml")]
-    for room in ("python", "cpp", "tests", "benchmarks"):
+    for room in ("python", "cpp", "tests", "benchmarks", "examples"):
         files += [
             p for p in (ROOT / room).rglob("*") if p.suffix in (".py", ".pyi", ".hpp", ".cpp")
         ]

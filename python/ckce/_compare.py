@@ -11,25 +11,19 @@ from numpy.typing import NDArray
 
 from ckce._bandwidth import pooled_median
 from ckce._calibration_test import calibration_test, check_test
-from ckce._comparison import ComparedModel, ComparedPair, Comparison, GuardRail
+from ckce._comparison import ComparedModel, ComparedPair, Comparison
 from ckce._config import resolve_threads
-from ckce._ece import estimate_ece
 from ckce._estimate import Estimate
+from ckce._evaluate import top_label_ece
 from ckce._frequencies import fourier_frequencies
+from ckce._guard_rails import guard_rails
 from ckce._jkce import JkceEstimate, jkce_estimate
 from ckce._kernels import KERNELS
-from ckce._metrics import KernelLike, _progress, ckce, estimate
+from ckce._metrics import KernelLike, _progress, ckce, estimate, shared_lambda
 from ckce._reduction import top_label
 from ckce._scores import scores_of
 from ckce._sensitivity import Setting
 from ckce._validate import Samples, check_bool, check_choice, check_samples, check_seed
-
-#: Largest difference of the mean |q|^2 of two models that passes without a word.
-SHARPNESS_LIMIT = 0.05
-#: Largest share of a difference (or of its standard error) that the method may have added.
-ERROR_LIMIT = 0.1
-#: Rows below which intervals were not found to cover what they promise.
-ROWS_LIMIT = 500
 
 
 @dataclass(frozen=True)
@@ -52,7 +46,7 @@ def compare(
     method: str = "auto",
     kernel: KernelLike = "linear_gaussian",
     bandwidth: float | str = "median",
-    regularization: float | None = None,
+    regularization: float | str | None = None,
     n_frequencies: int = 100,
     sampler: str = "gaussian",
     frequencies: Any = None,
@@ -95,11 +89,15 @@ def compare(
         given.
     bandwidth : float or "median"
         One number for all models, or the pooled median.
+    regularization : float or "loo", optional
+        One lambda for all models: n^(-1/4), a number, or the one with the smallest sum over the
+        models of the leave-one-out errors. The last ranked models worse more often than better.
+        Intervals hold it fixed, and `test` is refused beside it, since it looks at the labels.
     reduction : {"top_label"}, optional
         Compare confidence calibration only.
     sample_weight : array of shape (n_samples,), optional
         Frequency weights, the same for all models.
-    method, kernel, regularization, n_frequencies, sampler, frequencies, rank, tol, pivoting,
+    method, kernel, n_frequencies, sampler, frequencies, rank, tol, pivoting,
     labels, random_state, precision, normalize, from_logits, n_threads, progress
         As in `ckce`.
 
@@ -135,7 +133,7 @@ def compare(
         raise ValueError(f"level must be between 0 and 1, got {level!r}")
     if reduction is not None:
         check_choice("reduction", reduction, ("top_label",))
-    resamples = check_test(test)
+    resamples = check_test(test, regularization)
     seed = check_seed(random_state)
     threads = resolve_threads(n_threads)
     models = _check_models(
@@ -167,6 +165,9 @@ def compare(
         "bandwidth": gamma,
     }
     of_ckce = {**shared, "regularization": regularization, "precision": precision}
+    loo = isinstance(regularization, str) and regularization == "loo"
+    if loo:
+        of_ckce["regularization"] = shared_lambda(list(models.values()), of_ckce)
     evaluated = []
     with _progress(progress, f"compare {len(models)} models") as report:
         for name, samples in models.items():
@@ -182,7 +183,7 @@ def compare(
         names=names,
         models=tuple(model.record for model in evaluated),
         pairs=pairs,
-        warnings=_guard_rails(evaluated, pairs),
+        warnings=guard_rails([model.record for model in evaluated], pairs, first.n_samples),
         level=level,
         method=first.method,
         bandwidth=first.bandwidth,
@@ -190,7 +191,7 @@ def compare(
         regularization=first.regularization,
         n_samples=first.n_samples,
         n_classes=first.n_classes,
-        signature=_signature(first, source, len(names), level, resamples),
+        signature=_signature(first, source, loo, len(names), level, resamples),
         _rerun=partial(_debiased_at, tuple(models[name] for name in names), of_ckce),
     )
 
@@ -265,15 +266,9 @@ def _evaluate(
     e = estimate(samples, None, **of_ckce)
     j = jkce_estimate(samples, None, **shared)
     scores = scores_of(samples, threads)
-    ece = estimate_ece(
-        samples,
-        variant="top_label",
-        n_bins=10,
-        strategy="uniform",
-        norm="l1",
-        debias=False,
-        n_threads=threads,
-    )
+    sharpness = scores.sharpness
+    if shared["reduction"] == "top_label":
+        sharpness = scores_of(top_label(samples), threads).sharpness
     p_value = None
     if resamples:
         p_value = _p_value(samples, of_ckce, e, resamples)
@@ -283,7 +278,7 @@ def _evaluate(
         accuracy=scores.hits / scores.weight,
         log_loss=scores.log_loss / scores.weight,
         brier=scores.brier / scores.weight,
-        ece=ece.value,
+        ece=top_label_ece(samples, threads),
         jkce=j.value,
         jkce_se=j.se,
         ckce=e.value,
@@ -292,7 +287,7 @@ def _evaluate(
         se=e.se,
         low=low,
         high=high,
-        sharpness=scores.sharpness / scores.weight,
+        sharpness=sharpness / scores.weight,
         error=None if e.bound is None else e.bound + (e.debias_error or 0.0),
         p_value=p_value,
     )
@@ -436,110 +431,16 @@ def _sentence(pair: ComparedPair, level: float, n_pairs: int) -> str:
     )
 
 
-def _guard_rails(
-    evaluated: Sequence[_Evaluated], pairs: Sequence[ComparedPair]
-) -> tuple[GuardRail, ...]:
-    models = [model.record for model in evaluated]
-    rails = [
-        *_rank_disagreement(models, pairs),
-        *_marginals(models),
-        *_below_floor(models),
-        *_approximation(pairs),
-    ]
-    total = evaluated[0].estimate.n_samples
-    if total < ROWS_LIMIT:
-        rails.append(
-            GuardRail(
-                "few_rows",
-                float(total),
-                float(ROWS_LIMIT),
-                f"n = {total} is below {ROWS_LIMIT}: intervals rest on large samples and may cover "
-                "less than they promise",
-            )
-        )
-    return tuple(rails)
-
-
-def _rank_disagreement(
-    models: Sequence[ComparedModel], pairs: Sequence[ComparedPair]
-) -> list[GuardRail]:
-    """Pairs that raw CKCE or JKCE would rank the other way round."""
-    by_name = {model.name: model for model in models}
-    turned = {"raw CKCE": 0, "JKCE": 0}
-    examples: list[str] = []
-    for pair in pairs:
-        a, b = by_name[pair.better], by_name[pair.worse]
-        others = [("raw CKCE", a.ckce, b.ckce), ("JKCE", a.jkce, b.jkce)]
-        for measure, of_better, of_worse in others:
-            if of_better > of_worse:
-                turned[measure] += 1
-                if len(examples) < 3:
-                    examples.append(f"{measure} puts {b.name} before {a.name}")
-    count = sum(turned.values())
-    if not count:
-        return []
-    parts = [
-        f"{measure} orders {n} of {len(pairs)} pairs otherwise"
-        for measure, n in turned.items()
-        if n
-    ]
-    text = " and ".join(parts) + f" than debiased CKCE: {'; '.join(examples)}"
-    return [
-        GuardRail("rank_disagreement", float(count), 0.0, text + (", ..." if count > 3 else ""))
-    ]
-
-
-def _marginals(models: Sequence[ComparedModel]) -> list[GuardRail]:
-    low = min(models, key=lambda model: model.sharpness)
-    high = max(models, key=lambda model: model.sharpness)
-    spread = high.sharpness - low.sharpness
-    if spread <= SHARPNESS_LIMIT:
-        return []
-    text = (
-        f"mean |q|^2 runs from {low.sharpness:.3f} ({low.name}) to {high.sharpness:.3f} "
-        f"({high.name}): under so different predictions the same miscalibration can change CKCE 2 to "
-        "3 times at this lambda, and a ranking can be wrong"
-    )
-    return [GuardRail("marginals", spread, SHARPNESS_LIMIT, text)]
-
-
-def _below_floor(models: Sequence[ComparedModel]) -> list[GuardRail]:
-    below = [model for model in models if model.ckce < model.floor]
-    if not below:
-        return []
-    lowest = min(below, key=lambda model: model.ckce / model.floor)
-    names = ", ".join(model.name for model in below)
-    text = (
-        f"raw CKCE is below the floor of a calibrated model for {names} (as low as "
-        f"{lowest.ckce / lowest.floor:.2f} of it): raw values say nothing there, debiased ones may"
-    )
-    return [GuardRail("below_floor", lowest.ckce / lowest.floor, 1.0, text)]
-
-
-def _approximation(pairs: Sequence[ComparedPair]) -> list[GuardRail]:
-    def share(pair: ComparedPair) -> float:
-        scale = max(pair.difference, pair.se)
-        return pair.error / scale if scale > 0.0 else 0.0
-
-    finite = [pair for pair in pairs if not math.isnan(share(pair))]
-    worst = max(finite, key=share, default=None)
-    if worst is None or share(worst) <= ERROR_LIMIT:
-        return []
-    count = sum(share(pair) > ERROR_LIMIT for pair in finite)
-    text = (
-        f"the error of the method may reach {worst.error:.2g} for {worst.better} and {worst.worse}, "
-        f"whose difference is {worst.difference:.2g} ({count} of {len(pairs)} pairs have more than "
-        f"{ERROR_LIMIT:.0%} of theirs); use more frequencies, a higher rank or method='exact'"
-    )
-    return [GuardRail("approximation", share(worst), ERROR_LIMIT, text)]
-
-
-def _signature(e: Estimate, source: str, n_models: int, level: float, resamples: int) -> str:
+def _signature(
+    e: Estimate, source: str, loo: bool, n_models: int, level: float, resamples: int
+) -> str:
     words = e.signature.split("|")
     words[0] = "compare"
     words.insert(2, f"models:{n_models}")
     if source.startswith("pooled"):
         words = [f"{word}({source})" if word.startswith("gamma:") else word for word in words]
+    if loo:
+        words = [f"lam:loo({word[4:]})" if word.startswith("lam:") else word for word in words]
     words.insert(-1, f"level:{level!r}")
     if resamples:
         words.insert(-1, f"test:{resamples}")
