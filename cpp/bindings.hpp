@@ -99,9 +99,10 @@ inline py::array_t<double> to_numpy(const Matrix& matrix) {
   return array;
 }
 
-void bind_door(py::module_& module);  // bindings_door.cpp
-void bind_ckce(py::module_& module);  // bindings_ckce.cpp
-void bind_jkce(py::module_& module);  // bindings_jkce.cpp
-void bind_ece(py::module_& module);   // bindings_ece.cpp
+void bind_door(py::module_& module);              // bindings_door.cpp
+void bind_ckce(py::module_& module);              // bindings_ckce.cpp
+void bind_jkce(py::module_& module);              // bindings_jkce.cpp
+void bind_ece(py::module_& module);               // bindings_ece.cpp
+void bind_calibration_test(py::module_& module);  // bindings_calibration_test.cpp
 
 }  // namespace ckce

@@ -1,8 +1,9 @@
-"""A test that takes `case` runs over every metric, method and kernel of shared.CASES."""
+"""A test that takes `case` runs over every metric, method and kernel of shared.CASES; one that takes
+`metric` also over shared.SCORES, the metrics without a kernel."""
 
 import hypothesis
 import pytest
-from shared import CASES
+from shared import CASES, SCORES
 
 hypothesis.settings.register_profile(
     "ckce", deadline=None, derandomize=True, max_examples=30, database=None
@@ -14,6 +15,8 @@ def pytest_generate_tests(metafunc):
     marked = any("case" in mark.args[0] for mark in metafunc.definition.iter_markers("parametrize"))
     if "case" in metafunc.fixturenames and not marked:
         metafunc.parametrize("case", CASES, ids=str)
+    if "metric" in metafunc.fixturenames:
+        metafunc.parametrize("metric", [*CASES, *SCORES], ids=str)
 
 
 @pytest.fixture(autouse=True)

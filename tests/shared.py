@@ -1,5 +1,6 @@
 """What the tests share: data, the one list of estimators, the tolerance."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -161,13 +162,65 @@ class Case:
 FOURIER_KERNELS = [name for name, kernel in KERNELS.items() if kernel.spectrum is not None]
 JKCE = [{"estimator": "unbiased"}, {"estimator": "biased"}]
 
-# A new kernel joins by its entry in KERNELS; a new method or metric is a line here.
+# A new kernel joins by its entry in KERNELS; a new method or metric is a line here, or in SCORES if
+# it has no kernel and bandwidth.
 CASES = [
     *(Case("ckce", "exact", kernel) for kernel in KERNELS),
     *(Case("ckce", "fourier", kernel) for kernel in FOURIER_KERNELS),
     *(Case("ckce", "cholesky", kernel) for kernel in KERNELS),
     *(Case("jkce", "exact", kernel, extra) for kernel in KERNELS for extra in JKCE),
     *(Case("jkce", "fourier", kernel, extra) for kernel in FOURIER_KERNELS for extra in JKCE),
+]
+
+
+@dataclass(frozen=True)
+class Score:
+    """A metric without a kernel, or one number out of a result, as a `Case`."""
+
+    metric: str
+    extra: dict[str, Any] = field(default_factory=dict)
+    read: Callable[[Any], float] = float
+    method = kernel = None
+
+    def __str__(self):
+        return "-".join([self.metric, *map(str, self.extra.values())])
+
+    def public(self, y, q, **options):
+        return self.read(getattr(ckce, self.metric.split(".")[0])(y, q, **options))
+
+    def options(self, m, bandwidth=0.7):
+        return dict(self.extra)
+
+    def __call__(self, y, q, **options):
+        return self.public(y, q, **self.extra, **options)
+
+    def scale(self, y, q):
+        return 1.0
+
+    def check(self, y, q, **options):
+        if self.read is float:  # else it is one of several numbers, and tested with them
+            oracle = getattr(reference, self.metric)
+            agree(self(y, q, **options), oracle(y, q, **self.extra, **options), self.scale(y, q))
+
+
+def _deviation(diagram):
+    (curve,) = diagram.curves
+    return float(np.abs(curve.frequency - curve.confidence).sum())
+
+
+SCORES = [
+    *(Score("ece", {"variant": variant}) for variant in ("simplex", "top_label", "class_wise")),
+    Score("ece", {"variant": "top_label", "strategy": "quantile", "norm": "l2"}),
+    Score("ece", {"variant": "class_wise", "strategy": "quantile", "norm": "max"}),
+    Score("ece", {"norm": "l2_squared", "debias": True}),
+    *(Score(name) for name in ("brier", "log_loss", "accuracy")),
+    Score("brier_decomposition", read=lambda parts: parts.calibration),
+    Score("jkce_estimate", {"bandwidth": 0.7}, read=lambda estimate: estimate.se),
+    Score("estimate", {"bandwidth": 0.7}, read=lambda estimate: estimate.se),
+    Score("evaluate.ckce", {"bandwidth": 0.7}, read=lambda e: e.ckce.debiased),
+    Score("evaluate.brier", {"bandwidth": 0.7}, read=lambda e: e.brier_parts.refinement),
+    Score("reliability_diagram", read=_deviation),
+    Score("reliability_diagram", {"strategy": "uniform", "n_bins": 7}, read=_deviation),
 ]
 
 

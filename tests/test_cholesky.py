@@ -97,6 +97,20 @@ def test_certificate(kernel, pivoting, data, bandwidth, rank, lam):
     assert abs(e.value - exact.value) <= e.bound + exact.bound
 
 
+def test_certificate_of_rows_that_nearly_repeat():
+    """A row that pivots explain to 4e-13 is no candidate, but it is not explained."""
+    q = np.full((8, 2), 0.5)
+    q[0], q[7] = [1.0, 0.0], [1.0, 1e-12]
+    y = np.array([1, 0, 0, 0, 0, 0, 0, 0])
+    options = {"kernel": "laplace", "bandwidth": 5.0}
+    exact = ckce.estimate(y, q, method="exact", **options)
+    for seed in range(20):
+        e = ckce.estimate(
+            y, q, method="cholesky", pivoting="random", rank=3, random_state=seed, **options
+        )
+        assert abs(e.value - exact.value) <= e.bound + exact.bound
+
+
 @pytest.mark.parametrize("m", [3, 50])
 def test_certificate_at_larger_n(m):
     y, q = sample(1000, m, concentration=0.2)

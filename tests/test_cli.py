@@ -17,6 +17,7 @@ import ckce
 from ckce.cli import main
 
 Y, Q = sample(150, 3)
+SHARP = Q**3 / (Q**3).sum(axis=1, keepdims=True)
 
 
 @pytest.fixture
@@ -38,6 +39,7 @@ def run(capsys, monkeypatch, tmp_path):
 def write_files():
     """The files of the tests, in the current folder."""
     np.savez("preds.npz", probs=Q, labels=Y)
+    np.savez("sharp.npz", probs=SHARP, labels=Y)
     np.savez("logits.npz", probs=np.log(Q) + 3.0, labels=Y)
     np.savez("logprobs.npz", probs=np.log(Q), labels=Y)
     np.savez("one_based.npz", probs=Q, labels=Y + 1)
@@ -127,13 +129,94 @@ def test_names_of_files_cannot_steer_the_terminal(run):
     assert "\x1b" not in run(["score", "a\x1b[31mc.npz", "--text"])[2]
 
 
+def test_compare_gives_the_numbers_of_the_library(run):
+    write_files()
+    code, out, err = run("compare sharp.npz preds.npz --level 0.9")
+    assert (code, err) == (0, "")
+    expected = ckce.compare(Y, {"sharp": SHARP, "preds": Q}, level=0.9)
+    data = json.loads(out)
+    assert data == {"files": ["sharp.npz", "preds.npz"], **expected.to_dict()}
+    assert data["models"][0]["name"] == "preds"
+
+
+def test_compare_with_shared_labels_and_names(run):
+    write_files()
+    np.save("r.npy", SHARP)
+    line = "compare q.npy r.npy --labels y.npy --names good,bad --kernel gaussian --test --quiet"
+    code, out, err = run(line)
+    assert (code, err) == (0, "")
+    c = ckce.compare(Y, {"good": Q, "bad": SHARP}, kernel="gaussian")
+    assert out == "".join(f"{model.name}\t{model.debiased!r}\n" for model in c.models)
+
+
+def test_labels_may_differ_but_that_is_said(run):
+    write_files()
+    np.savez("other.npz", probs=SHARP, labels=Y[::-1])
+    code, out, err = run("compare preds.npz other.npz")
+    assert code == 0
+    assert re.fullmatch(r"ckce: warning: the files hold different labels; rows are .*\n", err)
+    assert json.loads(out)["models"][1]["accuracy"] == ckce.accuracy(Y[::-1], SHARP)
+
+
+def test_table_of_compare(run, monkeypatch):
+    write_files()
+    monkeypatch.setenv("COLUMNS", "120")
+    out = run("compare sharp.npz preds.npz --text")[1]
+    c = ckce.compare(Y, {"sharp": SHARP, "preds": Q})
+    header = "model accuracy log loss Brier ECE JKCE CKCE floor debiased from to"
+    assert out.splitlines()[1].split() == header.split()
+    for line in (c.headline, c.pairs[0].sentence, *(rail.message for rail in c.warnings)):
+        assert line in out
+    monkeypatch.setenv("COLUMNS", "72")
+    narrow = run("compare sharp.npz preds.npz --text")[1].splitlines()[1:4]
+    assert max(map(len, narrow)) <= 72
+    assert narrow[0].split()[-5:] == ["CKCE", "floor", "debiased", "from", "to"]
+
+
+def test_models_of_the_same_name_keep_their_folders(run):
+    write_files()
+    np.savez("folder/preds.npz", probs=SHARP, labels=Y)
+    out = run("compare preds.npz folder/preds.npz --quiet")[1]
+    assert [line.split("\t")[0] for line in out.splitlines()] == ["preds.npz", "folder/preds.npz"]
+
+
+def test_report(run):
+    write_files()
+    code, out, err = run("report sharp.npz preds.npz -o page.html --no-sensitivity --title Two")
+    assert (code, err) == (0, "")
+    page = ckce.report(
+        Y,
+        {"sharp": SHARP, "preds": Q},
+        title="Two",
+        sensitivity=False,
+        command="ckce report sharp.npz preds.npz -o page.html --no-sensitivity --title Two",
+    )
+    with open("page.html", encoding="utf-8") as file:
+        assert file.read() == page.html
+    size = os.path.getsize("page.html")
+    assert json.loads(out) == {"report": "page.html", "bytes": size, "headline": page.headline}
+    assert run("report preds.npz -o page.html --quiet")[1] == "page.html\n"
+    assert run("report preds.npz -o page.html --text")[1].startswith("There is no evidence that pr")
+
+
+def test_report_names_the_classes(run):
+    write_files()
+    with open("named.csv", "w") as file:
+        rows = (f"{'abc'[y]},{','.join(map(repr, q))}" for y, q in zip(Y, Q.tolist(), strict=True))
+        file.write("\n".join(["label,p_a,p_b,p_c", *rows]))
+    assert run("report named.csv --probs p_* -o page.html")[0] == 0
+    with open("page.html", encoding="utf-8") as file:
+        assert re.search(r"<title>[abc]: \d+\.\d% of CKCE", file.read())
+
+
 def test_demo(run):
     start = time.process_time()
     code, out, err = run("demo --text")
     assert time.process_time() - start < 10
     assert (code, err) == (0, "")
-    assert "calibrated" in out
-    assert json.loads(run("demo --json")[1])
+    assert "honest is the best calibrated of 3 models" in out
+    assert json.loads(run("demo --json")[1])["models"][0]["name"] == "honest"
+    assert run("demo -o page.html --quiet")[:2] == (0, "page.html\n")
 
 
 # command line, exit code, what the one line on stderr says
@@ -174,6 +257,19 @@ WRONG = [
     ("score preds.npz --kernel linear --bandwidth 2", 1, "kernel='linear' takes no bandwidth"),
     ("score preds.npz --input logits --normalize", 1, "normalize and from_logits exclude"),
     ("score preds.npz preds.npz", 2, "score takes one data set, got 2 files; pass --shards"),
+    ("compare preds.npz", 2, "compare takes at least 2 files, .* got 1; use ckce score for one"),
+    ("compare preds.npz preds.npz", 2, "each file must be given once"),
+    ("compare preds.npz sharp.npz --names a", 2, "--names: must give 2 different names, got a"),
+    ("compare preds.npz sharp.npz --level 2", 2, "--level: must be between 0 and 1, got '2'"),
+    ("compare preds.npz four.npz", 1, "one shape, since rows are paired, got .*150, 3"),
+    ("compare preds.npz logits.npz", 1, "model 'logits': probs row .* pass --input logits"),
+    ("report preds.npz", 2, "the following arguments are required: -o/--output"),
+    (
+        "report preds.npz -o nowhere/page.html",
+        1,
+        "the folder nowhere of nowhere/page.html does not",
+    ),
+    ("report preds.npz -o folder", 1, "folder is a directory; name a file in it with -o"),
     ("score", 2, "the following arguments are required: FILE"),
     ("score preds.npz --lables y.npy", 2, "unknown option '--lables'; did you mean '--labels'"),
     ("score preds.npz --bandwidth wide", 2, "--bandwidth: must be 'median' or a positive number"),
@@ -255,16 +351,21 @@ def test_without_a_command_the_module_demonstrates():
     words = [sys.executable, "-m", "ckce"]
     process = subprocess.run(words, capture_output=True, text=True, check=True)
     assert process.stderr == ""
-    assert "overconfident" in process.stdout
+    assert "honest is the best calibrated" in process.stdout
 
 
 def test_interrupt(run):
     rng = np.random.default_rng(0)
     np.savez("p.npz", probs=rng.dirichlet(np.ones(40), 40_000), labels=np.arange(40_000) % 40)
+    # A shell that starts the tests in the background lets them ignore SIGINT.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
-    assert run("score p.npz --method exact") == (130, "", "ckce: error: interrupted\n")
-    timer.join()
+    try:
+        assert run("score p.npz --method exact") == (130, "", "ckce: error: interrupted\n")
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, before)
 
 
 def test_a_reader_that_leaves(tmp_path):

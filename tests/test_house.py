@@ -26,13 +26,18 @@ FUNCTIONS = [thing for thing in PUBLIC if inspect.isfunction(thing)]
 
 # Modules of the package from the bottom up: each may import only from lower floors.
 FLOORS = [
-    {"_cpu", "_kernels", "reference", "_attribution", "_reliability_plot", "_names", "_terminal"},
-    {"_core"},
-    {"_config", "_validate", "_estimate", "_method", "_scan_numpy", "_scan_tables"},
-    {"_bandwidth", "_frequencies", "_ece", "_reduction", "_scan"},
+    {"_cpu", "_kernels", "_memory", "_names", "_terminal", "reference", "_attribution"}
+    | {"_reliability_plot", "_report_style"},
+    {"_core", "_compare_plot", "_svg"},
+    {"_config", "_validate", "_estimate", "_method", "_scan_numpy", "_scan_tables"}
+    | {"_report_plots"},
+    {"_bandwidth", "_frequencies", "_ece", "_reduction", "_scan", "_report_page"},
     {"_metrics", "_reliability", "_scores"},
-    {"_jkce"},
-    {"_evaluate"},
+    {"_jkce", "_calibration_test"},
+    {"_evaluate", "_sensitivity"},
+    {"_comparison"},
+    {"_compare"},
+    {"_report"},
     {"__init__"},
     {"_commands"},
     {"cli"},

@@ -49,6 +49,7 @@ except KeyboardInterrupt:
         ("jkce", 120_000, {"method": "exact"}),
         ("ckce", 50_000, {"method": "cholesky", "rank": 3000}),
         ("ckce", 300_000, {"method": "fourier", "n_frequencies": 600}),
+        ("calibration_test", 50_000, {"method": "fourier", "n_resamples": 9999}),
     ],
 )
 def test_interrupt_is_answered_within_half_a_second(function, n, options):

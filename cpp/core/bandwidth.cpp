@@ -57,7 +57,7 @@ Chosen choose(const Samples& samples, std::uint64_t seed) {
   Matrix row(1, samples.m());
   for (Index i = 0; i < count; ++i) {
     samples.probs.load(rows[static_cast<std::size_t>(i)], 1, row);
-    chosen.q.row(i) = row;
+    chosen.q.row(i) = row.unaryExpr(&still_probability);
   }
   return chosen;
 }

@@ -1,6 +1,8 @@
 #include "dense.hpp"
 
+#include <cmath>
 #include <limits>
+#include <utility>
 
 #include "products.hpp"
 #include "ridge_solve.hpp"
@@ -29,23 +31,23 @@ Vector diagonal_of_wkw(const Matrix& gram, const RidgeSolver& solver, Parallel& 
 
 }  // namespace
 
-Solution solve_gram(Matrix gram, const Samples& samples, const LabelKernel& label, double ridge,
-                    bool full, Parallel& parallel) {
+Solution solve_gram(const Matrix& gram, const Samples& samples, const LabelKernel& label,
+                    double ridge, bool full, Parallel& parallel) {
   const Index n = samples.n();
   Matrix q(n, samples.m());
   samples.probs.load(0, n, q);
   Vector spreads;
   if (full) spreads = label.spreads(q);
   residuals_in_place(samples.labels, q);
-  Matrix r = label.apply(q);
+  const Matrix r = label.apply(q);
   const Vector norms = r.rowwise().squaredNorm();
-  if (samples.weights) {
-    const Vector root = weights_of(samples, 0, n).cwiseSqrt();
-    gram = root.asDiagonal() * gram * root.asDiagonal();
-    r = root.asDiagonal() * r;
-  }
-  const RidgeSolver solver(gram, ridge, parallel);
-  Matrix v = r;  // V = W R
+  // sqrt(w) K sqrt(w) + ridge I, with sqrt(w) taken out on both sides: scaling K would round equal
+  // rows apart, and V, which is large where K is singular, multiplies that by 1 / ridge^2.
+  const Vector w = weights_of(samples, 0, n);
+  Matrix a = gram;
+  a.diagonal().array() += ridge / w.array();
+  const RidgeSolver solver(std::move(a), 0.0, parallel);
+  Matrix v = r;  // V = W R, W = (K + ridge diag(w)^-1)^-1
   solver.solve(v, parallel);
   const Matrix kv = product(gram, v);
 
@@ -54,14 +56,18 @@ Solution solve_gram(Matrix gram, const Samples& samples, const LabelKernel& labe
   solution.value = solution.per_class.sum();
   if (!full) return solution;
 
-  const Vector a = diagonal_of_wkw(gram, solver, parallel);
-  solution.debias = a.dot(norms);  // A_ii carries w_i, so |r_i|^2 does not
-  solution.floor = a.dot(spreads);
+  const Vector a_ii = diagonal_of_wkw(gram, solver, parallel).cwiseQuotient(w);
+  solution.debias = a_ii.dot(norms);
+  solution.floor = a_ii.dot(spreads);
   const double lambda = ridge / total_weight(samples);
-  solution.bound = 32.0 * std::numeric_limits<double>::epsilon() * (1.0 + 2.0 / lambda) *
-                   (solution.value + solution.debias);
+  const double eps = std::numeric_limits<double>::epsilon();
+  // The last term is what the product K V rounds: where rows repeat, K is singular, V is as large
+  // as R / ridge, and the value does not grow with it.
+  solution.bound =
+      32.0 * eps * (1.0 + 2.0 / lambda) * (solution.value + solution.debias) +
+      eps * std::sqrt(static_cast<double>(n)) * gram.diagonal().maxCoeff() * v.squaredNorm();
 
-  Matrix u = v;  // U = K W V
+  Matrix u = w.cwiseInverse().asDiagonal() * v;  // U = K W diag(w)^-1 V
   solver.solve(u, parallel);
   u = product(gram, u);
   solution.influence = u.cwiseProduct(v).rowwise().sum();

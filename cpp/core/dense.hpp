@@ -9,7 +9,7 @@
 namespace ckce {
 
 // gram is K (n, n), unweighted. O(n^3 / 3); O(n^3) more if `full`. Memory 2 n^2.
-Solution solve_gram(Matrix gram, const Samples& samples, const LabelKernel& label, double ridge,
-                    bool full, Parallel& parallel);
+Solution solve_gram(const Matrix& gram, const Samples& samples, const LabelKernel& label,
+                    double ridge, bool full, Parallel& parallel);
 
 }  // namespace ckce

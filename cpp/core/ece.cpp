@@ -16,19 +16,21 @@ namespace {
 class UniformBin {
  public:
   explicit UniformBin(Index n_bins)
-      : size_(static_cast<double>(n_bins)), last_(n_bins - 1), edges_(n_bins + 1) {
-    for (Index b = 0; b < n_bins; ++b) edges_[b] = static_cast<double>(b) / size_;
-    edges_[n_bins] = std::numeric_limits<double>::infinity();
+      : size_(static_cast<double>(n_bins)), last_(size_ - 1.0), edges_(n_bins + 1) {
+    for (Index b = 1; b < n_bins; ++b) edges_[b] = static_cast<double>(b) / size_;
+    edges_[0] = -std::numeric_limits<double>::infinity();
+    edges_[n_bins] = std::numeric_limits<double>::quiet_NaN();  // nothing compares as beyond it
   }
   Index operator()(double p) const {
-    const Index b = std::min(static_cast<Index>(p * size_), last_);
+    // Whatever p is has a bin, also NaN: the array may have changed since it was checked.
+    const auto b = static_cast<Index>(std::min(std::max(0.0, p * size_), last_));
     // The product may round across an edge.
     return b + (p >= edges_[b + 1]) - (p < edges_[b]);
   }
 
  private:
   double size_;
-  Index last_;
+  double last_;
   Vector edges_;
 };
 
@@ -131,6 +133,7 @@ Matrix make_edges(const Samples& samples, Variant variant, Strategy strategy, In
         }
         parallel.tick();
       }
+      std::transform(p.begin(), p.end(), p.begin(), still_probability);  // NaN has no rank
       cut_at_quantiles(samples, p, total, edges.col(group));
     };
   });

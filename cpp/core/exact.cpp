@@ -180,11 +180,12 @@ void diagonal_terms(const Kernel& kernel, const Points& points, const Samples& s
   const Index most = std::min({affordable, Index{4096}, samples.n()});
   for (Index rank = 128;; rank *= 2) {
     factor.extend(std::min(rank, most), 0.0, parallel);
-    const Solution low_rank = solve_features(factor, samples, label, ridge, &factor.residual(),
-                                             true, Precision::kFloat64, parallel);
-    const double missed = factor.residual().dot(norms) / (ridge * ridge);
+    const Vector residual = factor.residual();
+    const Solution low_rank = solve_features(factor, samples, label, ridge, &residual, true,
+                                             Precision::kFloat64, parallel);
+    const double missed = residual.dot(norms) / (ridge * ridge);
     solution.debias = low_rank.debias + missed;
-    solution.floor = low_rank.floor + factor.residual().dot(spreads) / (ridge * ridge);
+    solution.floor = low_rank.floor + residual.dot(spreads) / (ridge * ridge);
     solution.debias_rank = factor.d();
     solution.debias_error = missed;
     if (missed <= 1e-3 * solution.debias || factor.exhausted() || factor.d() >= most) return;

@@ -8,7 +8,6 @@
 #include <exception>
 #include <functional>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -54,8 +53,10 @@ class Parallel {
       }
     };
     std::vector<std::thread> threads;
+    const Index helpers = std::min<Index>(n_threads_, n_tasks) - 1;
+    if (helpers > 0) threads.reserve(static_cast<std::size_t>(helpers));
     running_ = 0;
-    for (Index t = 1; t < std::min<Index>(n_threads_, n_tasks); ++t) {
+    for (Index t = 0; t < helpers; ++t) {
       try {
         ++running_;
         threads.emplace_back([&] {
@@ -64,7 +65,7 @@ class Parallel {
           --running_;
           finished_.notify_one();
         });
-      } catch (const std::system_error&) {  // no thread to be had: the others do its work
+      } catch (...) {  // no thread, or no memory for one: those that run do its work
         --running_;
         break;
       }

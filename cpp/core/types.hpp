@@ -25,6 +25,10 @@ constexpr int kLanes = 2 * Eigen::internal::packet_traits<double>::size;
 using Lanes = Eigen::Array<double, kLanes, 1>;
 static_assert(kPanel % kLanes == 0, "a panel is whole lanes");
 
+// A probability that was checked before: another thread may have written into the caller's array
+// since, and no index and no order may hang on what it wrote.
+inline double still_probability(double p) { return p >= 0.0 && p <= 2.0 ? p : 0.0; }
+
 enum class Dtype { kFloat16, kFloat32, kFloat64 };
 
 // A view on the (n, m) predictions in the caller's memory, any layout. Read through `load` only:

@@ -1,6 +1,9 @@
 """Conditional kernel calibration error (CKCE): compare classifiers by calibration."""
 
 from ckce._bandwidth import median_bandwidth
+from ckce._calibration_test import CalibrationTest, calibration_test
+from ckce._compare import compare
+from ckce._comparison import ComparedModel, ComparedPair, Comparison, GuardRail
 from ckce._config import show_config
 from ckce._ece import EceEstimate, ece, ece_estimate
 from ckce._estimate import Estimate
@@ -14,25 +17,36 @@ from ckce._reliability import (
     ReliabilityDiagram,
     reliability_diagram,
 )
+from ckce._report import Report, report
 from ckce._scan import Scan, scan
 from ckce._scores import BrierDecomposition, accuracy, brier, brier_decomposition, log_loss
+from ckce._sensitivity import Sensitivity
 
 __version__ = "0.1.0"
 
 __all__ = [
     "BrierDecomposition",
     "CalibrationDisplay",
+    "CalibrationTest",
+    "ComparedModel",
+    "ComparedPair",
+    "Comparison",
     "EceEstimate",
     "Estimate",
     "Evaluation",
+    "GuardRail",
     "JkceEstimate",
     "ReliabilityCurve",
     "ReliabilityDiagram",
+    "Report",
     "Scan",
+    "Sensitivity",
     "accuracy",
     "brier",
     "brier_decomposition",
+    "calibration_test",
     "ckce",
+    "compare",
     "ece",
     "ece_estimate",
     "estimate",
@@ -43,6 +57,7 @@ __all__ = [
     "log_loss",
     "median_bandwidth",
     "reliability_diagram",
+    "report",
     "scan",
     "show_config",
 ]

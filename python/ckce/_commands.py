@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,47 +101,191 @@ def score(args: argparse.Namespace) -> Output:
     )
 
 
+def _names(args: argparse.Namespace) -> list[str]:
+    """Names of the models: the files', without folders and suffix where that tells them apart."""
+    if args.names is not None:
+        if len(args.names) != len(args.files) or len(set(args.names)) < len(args.names):
+            raise argparse.ArgumentTypeError(
+                f"argument --names: must give {len(args.files)} different names, got "
+                f"{', '.join(args.names)}"
+            )
+        return list(args.names)
+    stems = [Path(path).stem for path in args.files]
+    names = stems if len(set(stems)) == len(stems) else args.files
+    if len(set(names)) < len(names):
+        raise argparse.ArgumentTypeError("each file must be given once")
+    return list(names)
+
+
+def _models(args: argparse.Namespace) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+    """Labels, predictions by model, and options; labels by model where they differ."""
+    truths, models, classes = {}, {}, None
+    for name, path in zip(_names(args), args.files, strict=True):
+        scan = _scan(args, path)
+        truths[name], probs = scan.read()
+        models[name] = _prepared(args, probs)
+        classes = scan.classes
+    options = _options(args, min(map(len, models.values())))
+    first, *others = truths.values()
+    if all(np.array_equal(first, other) for other in others):
+        return first, models, {**options, "classes": classes}
+    if len(set(map(len, truths.values()))) == 1:
+        warnings.warn(
+            "the files hold different labels; rows are compared one by one, so row i must be the same "
+            "case in every file",
+            stacklevel=2,
+        )
+    return truths, models, {**options, "classes": classes}
+
+
+_COLUMNS = {
+    "accuracy": "accuracy",
+    "log loss": "log_loss",
+    "Brier": "brier",
+    "ECE": "ece",
+    "JKCE": "jkce",
+    "CKCE": "ckce",
+    "floor": "floor",
+    "debiased": "debiased",
+    "from": "low",
+    "to": "high",
+    "p-value": "p_value",
+}
+
+
+def _ranking(comparison: Any) -> list[str]:
+    """The table of a comparison; in a narrow window the columns that matter least are left out."""
+    columns = dict(_COLUMNS)
+    if comparison.models[0].p_value is None:
+        del columns["p-value"]
+    width = shutil.get_terminal_size((120, 24)).columns
+    for least in ("log loss", "Brier", "JKCE", "ECE", "accuracy", ""):
+        rows = [
+            [printable(model.name), *(number(getattr(model, key)) for key in columns.values())]
+            for model in comparison.models
+        ]
+        lines = table(["model", *columns], rows)
+        if max(map(len, lines)) <= width:
+            break
+        columns.pop(least, None)
+    return lines
+
+
+def _compared(comparison: Any, style: Style) -> str:
+    header, *rows = _ranking(comparison)
+    percent = f"{100 * comparison.level:g}"
+    lines = [
+        f"{len(comparison.names)} models, n = {comparison.n_samples}, m = {comparison.n_classes}, "
+        f"{comparison.method}; best calibrated first, debiased CKCE with its {percent} % interval",
+        style("bold", header),
+        *rows,
+        "",
+        style("bold", printable(comparison.headline)),
+    ]
+    pairs = comparison.pairs
+    if len(comparison.names) > 3:
+        neighbours = zip(comparison.names, comparison.names[1:], strict=False)
+        pairs = [comparison.pair(*names) for names in neighbours]
+    lines += [printable(pair.sentence) for pair in pairs]
+    lines += [
+        f"{style('yellow', f'caution ({rail.name}):')} {printable(rail.message)}"
+        for rail in comparison.warnings
+    ]
+    return "\n".join([*lines, style("dim", f"signature {comparison.signature}")])
+
+
+def _comparison_output(comparison: Any, data: dict[str, Any]) -> Output:
+    return Output(
+        text=lambda style: _compared(comparison, style),
+        data={**data, **comparison.to_dict()},
+        quiet="\n".join(f"{m.name}\t{m.debiased!r}" for m in comparison.models),
+    )
+
+
+def compare(args: argparse.Namespace) -> Output:
+    """Rank models."""
+    if len(args.files) < 2:
+        raise argparse.ArgumentTypeError(
+            "compare takes at least 2 files, one for each model, got 1; use ckce score for one"
+        )
+    truths, models, options = _models(args)
+    del options["classes"]
+    comparison = ckce.compare(truths, models, level=args.level, test=args.test, **options)
+    return _comparison_output(comparison, {"files": args.files})
+
+
+def report(args: argparse.Namespace) -> Output:
+    """Write the page."""
+    _check_output(args.output)
+    truths, models, options = _models(args)
+    classes = options.pop("classes")
+    if classes is not None and not isinstance(truths, dict) and truths.dtype.kind in "iu":
+        truths, options["labels"] = np.array(classes)[truths], classes  # for the page's words
+    page = ckce.report(
+        truths,
+        models,
+        title=args.title,
+        command=args.command,
+        sensitivity=not args.no_sensitivity,
+        level=args.level,
+        **options,
+    )
+    return _saved(page, args.output)
+
+
+def _check_output(path: str) -> None:
+    """Fail before the work, not after it."""
+    if Path(path).is_dir():
+        raise IsADirectoryError(f"{path} is a directory; name a file in it with -o")
+    if not Path(path).parent.is_dir():
+        raise FileNotFoundError(f"the folder {Path(path).parent} of {path} does not exist; make it")
+
+
+def _saved(page: Any, path: str) -> Output:
+    page.save(path)
+    size = len(page.html.encode())
+
+    def text(style: Style) -> str:
+        wrote = f"wrote {printable(path)} ({size / 1000:.0f} kB)"
+        return f"{style('bold', printable(page.headline))}\n{wrote}"
+
+    return Output(text, {"report": path, "bytes": size, "headline": page.headline}, path)
+
+
 def made_up_models() -> tuple[NDArray[np.int64], dict[str, NDArray[np.float64]]]:
     """Labels, and three models that rank the classes alike and differ in how sure they are."""
     rng = np.random.default_rng(0)
     logits = 1.5 * rng.normal(size=(1000, 5))
     models = {}
-    for name, sharpness in {"calibrated": 1.0, "overconfident": 2.0, "underconfident": 0.6}.items():
+    for name, sharpness in {"honest": 1.0, "boastful": 2.0, "timid": 0.6}.items():
         powers = np.exp(sharpness * logits)
         models[name] = powers / powers.sum(axis=1, keepdims=True)
-    draws = rng.random((1000, 1)) > models["calibrated"].cumsum(axis=1)[:, :-1]
+    draws = rng.random((1000, 1)) > models["honest"].cumsum(axis=1)[:, :-1]
     return draws.sum(axis=1), models
 
 
 def demo(args: argparse.Namespace) -> Output:
     """Compare made-up models, end to end."""
     y_true, models = made_up_models()
-    medians = [ckce.median_bandwidth(y_prob) for y_prob in models.values()]
-    # One bandwidth for all, or the numbers could not be compared.
-    bandwidth = float(np.mean(medians))
-    estimates = {
-        name: ckce.estimate(y_true, y_prob, bandwidth=bandwidth) for name, y_prob in models.items()
-    }
-    rows = []
-    for name, e in estimates.items():
-        low, high = e.interval()
-        cells = (e.value, e.floor, e.debiased, low, high)
-        rows.append([name, *map(number, cells)])
-
-    def text(style: Style) -> str:
-        header = ["model", "CKCE", "floor", "debiased", "from", "to"]
-        first, *lines = table(header, rows)
-        return "\n".join(
-            [
-                "Three made-up models of the same 1000 samples and 5 classes",
-                style("bold", first),
-                *lines,
-                "A calibrated model scores about its floor, so its debiased value is near 0.",
-            ]
+    if args.output is not None:
+        _check_output(args.output)
+        page = ckce.report(
+            y_true,
+            models,
+            title="Three made-up models",
+            command=args.command,
+            n_threads=args.threads,
         )
-
-    data = {name: {"ckce": e.value, "debiased": e.debiased} for name, e in estimates.items()}
-    return Output(text, {"models": data}, repr(estimates["calibrated"].value))
+        return _saved(page, args.output)
+    output = _comparison_output(ckce.compare(y_true, models, n_threads=args.threads), {})
+    story = (
+        "Three made-up models of the same cases. Labels were drawn from the probabilities of honest;\n"
+        "boastful and timid rank the classes alike, but are too sure and not sure enough.\n\n"
+    )
+    next_steps = (
+        "\n\nnext: ckce score preds.npz, ckce compare a.npz b.npz, ckce demo -o report.html"
+    )
+    return output._replace(text=lambda style: story + output.text(style) + style("dim", next_steps))
 
 
 class _Job(NamedTuple):

@@ -231,3 +231,31 @@ def ece_simplex(
     probs: Probs, labels: Labels, weights: Doubles | None, n_bins: int, n_threads: int, /
 ) -> SimplexBins: ...
 def scores(probs: Probs, labels: Labels, weights: Doubles | None, n_threads: int, /) -> Scores: ...
+def resample_fourier(
+    probs: Probs,
+    labels: Labels,
+    frequencies: Doubles,
+    linear_part: bool,
+    ridge: float,
+    n_resamples: int,
+    seed: int,
+    n_threads: int,
+    progress: Progress,
+    /,
+) -> Doubles: ...
+def resample_cholesky(
+    probs: Probs,
+    labels: Labels,
+    kernel: str,
+    bandwidth: float,
+    rank: int,
+    tol: float,
+    random_pivots: bool,
+    pivot_seed: int,
+    ridge: float,
+    n_resamples: int,
+    seed: int,
+    n_threads: int,
+    progress: Progress,
+    /,
+) -> tuple[Doubles, int]: ...

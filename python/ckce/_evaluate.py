@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from ckce._calibration_test import CalibrationTest, calibration_test, check_test
 from ckce._config import resolve_threads
 from ckce._ece import EceEstimate, check_bins, estimate_ece, preparation
 from ckce._estimate import Estimate
@@ -38,6 +39,8 @@ class Evaluation:
         JKCE with standard error.
     ece, ece_top_label, ece_class_wise : EceEstimate
         ECE, L1, by the bins of the paper, of the confidence, and of each class.
+    test : CalibrationTest or None
+        The exact test of calibration, if it was asked for.
     """
 
     n_samples: int
@@ -52,6 +55,7 @@ class Evaluation:
     ece: EceEstimate = field(repr=False)
     ece_top_label: EceEstimate = field(repr=False)
     ece_class_wise: EceEstimate = field(repr=False)
+    test: CalibrationTest | None = field(default=None, repr=False)
 
     def _rows(self) -> list[tuple[str, str, str]]:
         """Name, number and remark of each line of the table."""
@@ -77,6 +81,9 @@ class Evaluation:
             ("top label", self.ece_top_label.value, f"ECE; {lean}confident by {_digits(gap)}"),
             ("class-wise", self.ece_class_wise.value, "ECE; mean over classes"),
         ]
+        if self.test is not None:
+            drawn = f"{self.test.n_resamples} resamples, debiased CKCE"
+            rows.append(("p-value", self.test.p_value, f"test of calibration; {drawn}"))
         return [(name, _digits(number), remark) for name, number, remark in rows]
 
     def _heading(self) -> str:
@@ -152,6 +159,8 @@ class Evaluation:
             "ckce_signature": c.signature,
             "jkce_signature": j.signature,
             "ece_signature": self.ece.signature,
+            "p_value": None if self.test is None else self.test.p_value,
+            "test_signature": None if self.test is None else self.test.signature,
         }
         return {
             name: None if isinstance(value, float) and not math.isfinite(value) else value
@@ -200,6 +209,7 @@ def evaluate(
     bandwidth: float | str = "median",
     regularization: float | None = None,
     n_bins: int = 10,
+    test: bool | int = False,
     sample_weight: Any = None,
     labels: Any = None,
     random_state: int = 0,
@@ -220,6 +230,8 @@ def evaluate(
         Of CKCE and JKCE alike; see `ckce`.
     n_bins : int
         Bins of a probability, for ECE and the decomposition.
+    test : bool or int
+        Whether to add the p-value of `calibration_test`, by 999 resamples or by as many as given.
     y_true, y_prob, kernel, bandwidth, regularization, sample_weight, labels, random_state,
     normalize, from_logits, n_threads, progress
         As in `ckce`.
@@ -233,7 +245,7 @@ def evaluate(
     -----
     The formulas, bias and sign of each number are with the function of its name; debiased CKCE,
     JKCE and the within-bins part of the Brier score may be negative. The cost is that of `estimate`
-    and `jkce_estimate`; the rest takes a few passes over the rows.
+    and `jkce_estimate`; the rest takes a few passes over the rows, `test` some tens of evaluations.
 
     Examples
     --------
@@ -254,6 +266,7 @@ def evaluate(
     """
     threads = resolve_threads(n_threads)
     bins = check_bins(n_bins)
+    resamples = check_test(test)
     samples = check_samples(
         y_true,
         y_prob,
@@ -303,4 +316,13 @@ def evaluate(
         ece=ece["simplex"],
         ece_top_label=ece["top_label"],
         ece_class_wise=ece["class_wise"],
+        test=calibration_test(
+            samples,
+            None,
+            n_resamples=resamples,
+            regularization=regularization,
+            **{**common, "method": "fourier" if method == "fourier" else "auto"},
+        )
+        if resamples
+        else None,
     )

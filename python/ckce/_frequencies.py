@@ -5,7 +5,8 @@ from numpy.typing import NDArray
 
 from ckce import _core
 from ckce._kernels import KERNELS
-from ckce._validate import check_choice, check_count, check_positive, check_seed
+from ckce._memory import check_memory
+from ckce._validate import check_bandwidth, check_choice, check_count, check_seed
 
 SAMPLERS = ("gaussian", "orthogonal", "sobol")
 
@@ -72,5 +73,8 @@ def fourier_frequencies(
         raise ValueError("sampler='orthogonal' needs a Gaussian kernel, got kernel='laplace'")
     count = check_count("n_frequencies", n_frequencies)
     seed = check_seed(random_state)
+    gamma = check_bandwidth(bandwidth)
+    needed = 16.0 * count * m  # the draws, and what is returned
+    check_memory(needed, f"{count} frequencies of {m} classes", "pass a smaller n_frequencies")
     unit = _core.draw_frequencies(sampler, spectrum == "cauchy", count, m, seed)
-    return np.asarray(unit / check_positive("bandwidth", bandwidth))
+    return np.asarray(unit / gamma)

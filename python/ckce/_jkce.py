@@ -9,7 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckce import _core
-from ckce._metrics import KernelLike, Problem, _callable_gram, _progress, _resolve
+from ckce._metrics import (
+    KernelLike,
+    Problem,
+    _callable_gram,
+    _progress,
+    _resolve,
+    affordable_rank,
+    check_memory_for,
+    check_rank,
+)
 from ckce._validate import check_choice, check_count
 
 
@@ -84,6 +93,7 @@ class JkceEstimate:
 
 
 def _sums(problem: Problem, full: bool, progress: bool) -> _core.JkceSums:
+    check_memory_for(problem, full)
     with _progress(progress, f"JKCE {problem.method}") as report:
         tail = (full, problem.n_threads, report)
         if callable(problem.kernel):
@@ -96,16 +106,19 @@ def _sums(problem: Problem, full: bool, progress: bool) -> _core.JkceSums:
             return _core.jkce_fourier(
                 *problem.data, problem.frequencies, problem.linear_part, *tail
             )
-        return _core.jkce_cholesky(
+        limit = affordable_rank(problem)
+        sums = _core.jkce_cholesky(
             *problem.data,
             problem.kernel,
             gamma,
-            problem.samples.n if problem.rank is None else problem.rank,
+            limit,
             problem.tol,
             problem.pivoting == "random",
             problem.seed,
             *tail,
         )
+        check_rank(problem, limit, sums.rank)
+        return sums
 
 
 def _block_values(problem: Problem, block_size: int, progress: bool) -> NDArray[np.float64]:

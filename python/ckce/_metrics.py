@@ -16,10 +16,12 @@ from ckce._config import resolve_threads
 from ckce._estimate import Estimate
 from ckce._frequencies import SAMPLERS, fourier_frequencies
 from ckce._kernels import KERNELS
+from ckce._memory import SMALL, available_memory, check_memory
 from ckce._method import AUTO_RANK, METHODS, choose_method
 from ckce._reduction import one_vs_rest, top_label
 from ckce._validate import (
     Samples,
+    check_bandwidth,
     check_bool,
     check_choice,
     check_count,
@@ -135,12 +137,9 @@ def _check_kernel(kernel: object, method: str) -> KernelLike:
 def _check_regularization(value: object, weight: float) -> tuple[float, str]:
     if value is None:
         return weight**-0.25, "n^-0.25"
-    lam = check_positive("regularization", value)
-    if lam < 1e-12:
-        raise ValueError(
-            f"regularization must be at least 1e-12, got {lam!r}: K + lambda n I would be singular "
-            "in float64"
-        )
+    singular = ": K + lambda n I would be singular in float64"
+    lam = check_positive("regularization", value, 1e-12, why=singular)
+    check_positive("regularization", value, high=1e12)  # the value is of order lambda^-2
     if lam < 1e-8:
         warnings.warn(
             f"regularization={lam!r} leaves a condition number of up to {2 / lam:.1e}; digits are "
@@ -156,6 +155,11 @@ def _label_factor(label_kernel: Any, m: int) -> NDArray[np.float64] | None:
     if label_kernel is None:
         return None
     matrix = check_matrix("label_kernel", label_kernel, (m, m))
+    largest = np.abs(matrix).max()
+    if not (largest == 0.0 or 1e-100 <= largest <= 1e100):
+        raise ValueError(
+            f"label_kernel must have its largest entry from 1e-100 to 1e100, got {largest:.3g}"
+        )
     if not np.allclose(matrix, matrix.T, rtol=1e-12, atol=1e-14 * np.abs(matrix).max()):
         raise ValueError("label_kernel must be symmetric, got a matrix that is not")
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
@@ -186,7 +190,7 @@ def _bandwidth(
         if class_wise:
             return class_wise_median(samples, kernel, seed, n_threads)
         return pooled_median([samples], kernel, seed, n_threads)
-    return check_positive("bandwidth", value), "given"
+    return check_bandwidth(value), "given"
 
 
 def _check_frequencies_for_float32(frequencies: NDArray[np.float64]) -> None:
@@ -253,6 +257,10 @@ def _resolve(
             "block_size": block_size,
         },
     )
+    if metric == "jkce" and method == "exact" and tol is not None:
+        raise ValueError(
+            f"tol belongs to method='cholesky', got method='exact' and tol={tol!r}: exact JKCE is a sum"
+        )
     if reduction is not None:
         check_choice("reduction", reduction, REDUCTIONS)
         if label_kernel is not None:
@@ -328,7 +336,7 @@ def _resolve(
     if method == "cholesky":
         rank = None if rank is None else check_count("rank", rank)
         words += [f"rank:{'any' if rank is None else rank}", f"pivoting:{pivoting}"]
-    tolerance = _DEFAULT_TOL if tol is None else check_positive("tol", tol)
+    tolerance = _DEFAULT_TOL if tol is None else check_positive("tol", tol, high=0.5)
     if method == "cholesky" or (
         method == "exact" and n > _core.FACTORISATION_LIMIT and metric == "ckce"
     ):
@@ -375,6 +383,11 @@ def _callable_gram(problem: Problem) -> NDArray[np.float64]:
     gram = check_matrix("kernel(P, P)", problem.kernel(points, points), (n, n))
     if not np.allclose(gram, gram.T, rtol=1e-10, atol=1e-12 * np.abs(gram).max()):
         raise ValueError("kernel(P, P) must be symmetric, got a matrix that is not")
+    if np.diag(gram).min() < 0.0:
+        raise ValueError(
+            "kernel(P, P) must be positive semi-definite, got a diagonal with "
+            f"{np.diag(gram).min():.3g} in row {int(np.argmin(np.diag(gram)))}"
+        )
     return gram
 
 
@@ -397,7 +410,59 @@ def _progress(wanted: bool, text: str) -> Iterator[Callable[[float], None] | Non
         bar.update(100.0 - bar.n)
 
 
+def check_memory_for(problem: Problem, full: bool) -> None:
+    """Refuse a problem whose matrices do not fit into memory."""
+    n, m, threads = problem.samples.n, problem.samples.m, problem.n_threads
+    what, advice = f"method={problem.method!r}", "use method='fourier', whose memory is flat in n"
+    if callable(problem.kernel):
+        doubles, advice = 4.0 * n**2, "use a named kernel, which needs no Gram matrix"
+    elif problem.frequencies is not None:
+        d = m + 2.0 * len(problem.frequencies)
+        doubles = (2 + threads) * min(n, d) * d + threads * 1200 * (d + m)
+        advice = "pass a smaller n_frequencies, or fewer n_threads"
+    elif problem.method == "cholesky" and problem.rank is not None:
+        rank = float(min(problem.rank, n))
+        doubles = n * (rank + m) + (2 + threads) * rank**2 + threads * 1200 * (rank + m)
+        what, advice = f"{what} of rank {problem.rank}", "pass a smaller rank"
+    elif problem.method == "exact" and n <= _core.FACTORISATION_LIMIT:
+        doubles = 3.0 * n**2
+    else:  # panels of Q, R and the iteration, and a factor of low rank
+        doubles = n * (12.0 * m + (768 if full else 256))
+    check_memory(8.0 * doubles, f"{what} with n = {n}, m = {m}", advice)
+
+
+def affordable_rank(problem: Problem) -> int:
+    """Columns that a factor may have: the rank asked for, or what half of the memory can hold."""
+    n = problem.samples.n
+    if problem.rank is not None:
+        return min(problem.rank, n)
+    if 8.0 * n * n <= SMALL:
+        return n
+    return int(min(n, max(64.0, available_memory() / (16.0 * n))))
+
+
+def check_rank(problem: Problem, limit: int, reached: int) -> None:
+    """Refuse a factor that stopped for want of memory, not at its tolerance."""
+    n = problem.samples.n
+    if problem.rank is None and reached >= limit and limit < n:
+        raise MemoryError(
+            f"method='cholesky' did not reach tol={problem.tol!r} with the {limit} columns that fit "
+            f"into memory at n = {n}; pass rank= or a larger tol, or use method='exact'"
+        )
+
+
 def _solve(problem: Problem, full: bool, progress: bool) -> _core.Solution:
+    check_memory_for(problem, full)
+    solution = _solved(problem, full, progress)
+    if callable(problem.kernel) and solution.value < 0.0:
+        raise ValueError(
+            "kernel(P, P) must be positive semi-definite, got one for which CKCE is "
+            f"{solution.value:.3g}, below 0"
+        )
+    return solution
+
+
+def _solved(problem: Problem, full: bool, progress: bool) -> _core.Solution:
     with _progress(progress, f"CKCE {problem.method}") as report:
         tail = (problem.ridge, full, problem.n_threads, report)
         if callable(problem.kernel):
@@ -425,16 +490,19 @@ def _solve(problem: Problem, full: bool, progress: bool) -> _core.Solution:
                 problem.precision == "mixed",
                 *tail,
             )
-        return _core.ckce_cholesky(
+        limit = affordable_rank(problem)
+        solution = _core.ckce_cholesky(
             *problem.data,
             problem.kernel,
             gamma,
-            problem.samples.n if problem.rank is None else problem.rank,
+            limit,
             problem.tol,
             problem.pivoting == "random",
             problem.seed,
             *tail,
         )
+        check_rank(problem, limit, solution.rank)
+        return solution
 
 
 def ckce(

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from ckce._reliability import ReliabilityCurve, ReliabilityDiagram
 
 # Okabe and Ito's colours, told apart by colour-blind readers too; blue and orange first.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-_STYLE: Any = {
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+STYLE: Any = {
     "font.size": 9,
     "axes.labelsize": 9,
     "axes.linewidth": 0.7,
@@ -39,7 +39,7 @@ def plot(diagram: ReliabilityDiagram, ax: Axes | None, *, histogram: bool, count
         import matplotlib.pyplot as plt
     except ImportError:
         raise ImportError("plot needs matplotlib: pip install matplotlib") from None
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         if ax is None:
             size = (3.5, 4.1) if histogram else (3.5, 3.3)
             ax = plt.figure(figsize=size, layout="constrained").add_subplot()
@@ -54,8 +54,8 @@ def plot(diagram: ReliabilityDiagram, ax: Axes | None, *, histogram: bool, count
         ax.plot([0, 1], [0, 1], color="0.55", linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
         many = len(diagram.curves) > 1
         for number, curve in enumerate(diagram.curves):
-            colour = _COLOURS[number % len(_COLOURS)]
-            marker = _MARKERS[number % len(_MARKERS)]
+            colour = COLOURS[number % len(COLOURS)]
+            marker = MARKERS[number % len(MARKERS)]
             _draw_curve(ax, curve, colour, marker, counts)
             if below is not None:
                 _draw_histogram(below, curve, colour, filled=not many)

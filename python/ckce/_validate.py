@@ -18,6 +18,8 @@ from ckce import _core
 
 _SUM_TOLERANCE = 1e-5
 _HALF_SUM_TOLERANCE = 5e-3
+_LEAST_WEIGHT = 1e-100  # its square is not 0
+_LARGEST_WEIGHT = 2.0**53  # weights count copies: beyond, a copy more is lost in rounding
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,9 @@ def check_samples(
     indices = _as_indices(truth, m, labels)
     if not scan and sample_weight is None:
         return Samples(indices, probs, None, unchecked=tolerance)
+    if np.may_share_memory(indices, truth):
+        # The core takes labels for indices: nobody may change them once they are checked.
+        indices = indices.copy()
     report = _core.validate(probs, indices, tolerance, n_threads)
     raise_for(report, n, m, check_sums=True)
     weights = _as_weights(sample_weight, n)
@@ -111,14 +116,25 @@ def check_choice(name: str, value: object, choices: Sequence[str]) -> str:
     return value
 
 
-def check_positive(name: str, value: object) -> float:
-    """A finite number above zero."""
+def check_positive(
+    name: str, value: object, low: float = 0.0, high: float = math.inf, why: str = ""
+) -> float:
+    """A finite number above zero, from `low` to `high`."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number, got {value!r}")
     number = float(value)
     if not (math.isfinite(number) and number > 0.0):
         raise ValueError(f"{name} must be positive and finite, got {value!r}")
+    if number < low:
+        raise ValueError(f"{name} must be at least {low:g}, got {value!r}{why}")
+    if number > high:
+        raise ValueError(f"{name} must be at most {high:g}, got {value!r}{why}")
     return number
+
+
+def check_bandwidth(value: object) -> float:
+    """A bandwidth; its square and the square's inverse are numbers, too."""
+    return check_positive("bandwidth", value, 1e-100, 1e100)
 
 
 def check_count(name: str, value: object) -> int:
@@ -349,7 +365,7 @@ def _as_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
         raise TypeError(f"sample_weight must hold real numbers, got dtype {array.dtype}")
     if array.shape != (n,):
         raise ValueError(f"sample_weight must have shape ({n},), got {array.shape}")
-    weights = np.ascontiguousarray(array, dtype=np.float64)
+    weights = np.array(array, dtype=np.float64)  # a copy, which nobody changes after the check
     bad = ~(np.isfinite(weights) & (weights >= 0.0))
     if bad.any():
         row = int(np.argmax(bad))
@@ -359,6 +375,18 @@ def _as_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
         )
     if not weights.any():
         raise ValueError("sample_weight must not be zero everywhere")
+    tiny = (weights > 0.0) & (weights < _LEAST_WEIGHT)
+    if tiny.any():
+        row = int(np.argmax(tiny))
+        raise ValueError(
+            f"sample_weight must be 0 or at least {_LEAST_WEIGHT:g}, row {row} is {weights[row]} "
+            f"({int(tiny.sum())} of {n} rows are below): set them to 0 to leave the rows out"
+        )
+    if weights.max() > _LARGEST_WEIGHT or weights.sum() > _LARGEST_WEIGHT:
+        raise ValueError(
+            f"sample_weight must sum to at most 2**53, got {weights.astype(np.longdouble).sum():.3g}; "
+            "rescale the weights, to mean 1 if they are importances"
+        )
     mean = weights.mean()
     if not 0.1 <= mean <= 10.0:
         warnings.warn(

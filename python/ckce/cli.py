@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import re
+import shlex
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -68,13 +69,24 @@ def _classes(text: str) -> list[Any]:
         if not 0 < last - first < 10**6:
             raise argparse.ArgumentTypeError(f"must be a range such as 1..10, got {text!r}")
         return list(range(first, last + 1))
-    names = [name.strip() for name in text.split(",")]
+    names = _names(text)
     integers = all(re.fullmatch(r"-?\d+", name) for name in names)
     return [int(name) for name in names] if integers else names
 
 
 def _probs(text: str) -> str | list[str]:
     return text.split(",") if "," in text else text
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
+
+
+def _level(text: str) -> float:
+    value = _positive(text)
+    if value >= 1.0:
+        raise argparse.ArgumentTypeError(f"must be between 0 and 1, got {text!r}")
+    return value
 
 
 def _positive(text: str) -> float:
@@ -184,13 +196,22 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--debug", action="store_true", help="show the traceback of an error")
 
 
+def _add_models(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--names", type=_names, metavar="A,B,...", help="names of the models; default: of the files"
+    )
+    parser.add_argument(
+        "--level", type=_level, default=0.95, metavar="X", help="of the intervals; default: 0.95"
+    )
+
+
 def _add_command(
-    commands: Any, name: str, run: str, text: str, *, files: str | None = None, metric: bool = True
+    commands: Any, name: str, text: str, *, files: str | None = None, metric: bool = True
 ) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         name, help=text, description=f"{text}.", epilog=_EPILOG, formatter_class=_HELP
     )
-    parser.set_defaults(run=run, parser=parser)
+    parser.set_defaults(run=name, parser=parser)
     if files is not None:
         parser.add_argument("files", nargs="+", metavar="FILE", help=files)
         _add_data(parser)
@@ -216,7 +237,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"ckce {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", parser_class=_Parser)
     scored = _add_command(
-        commands, "score", "score", "All metrics of one model", files=f"predictions: {_FORMATS}"
+        commands, "score", "All metrics of one model", files=f"predictions: {_FORMATS}"
     )
     scored.add_argument("--shards", action="store_true", help="the files are parts of one data set")
     scored.add_argument(
@@ -226,10 +247,31 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="bins of the ECE; default: 10",
     )
-    _add_command(commands, "demo", "demo", "Compare three made-up models", metric=False)
-    _add_command(
-        commands, "bench", "bench", "Time the methods on this machine, in seconds", metric=False
+    compared = _add_command(
+        commands,
+        "compare",
+        "Rank models by calibration, with paired intervals",
+        files=f"predictions of one model each, of the same cases: {_FORMATS}",
     )
+    _add_models(compared)
+    compared.add_argument(
+        "--test", action="store_true", help="add the p-value of the exact test of calibration"
+    )
+    reported = _add_command(
+        commands,
+        "report",
+        "Write a page about one model, or a comparison of several",
+        files=f"predictions of one model each: {_FORMATS}",
+    )
+    _add_models(reported)
+    reported.add_argument("-o", "--output", required=True, metavar="HTML", help="file to write")
+    reported.add_argument("--title", default="Calibration report", help="title of the page")
+    reported.add_argument(
+        "--no-sensitivity", action="store_true", help="leave out the reruns under other settings"
+    )
+    shown = _add_command(commands, "demo", "Compare three made-up models", metric=False)
+    shown.add_argument("-o", "--output", metavar="HTML", help="write a report of them instead")
+    _add_command(commands, "bench", "Time the methods on this machine, in seconds", metric=False)
     return parser
 
 
@@ -304,4 +346,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not hasattr(args, "run"):
         parser.print_help()
         return 0
+    words = sys.argv[1:] if argv is None else argv
+    args.command = shlex.join(["ckce", *words])
     return _run(args)

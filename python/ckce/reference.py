@@ -247,6 +247,39 @@ def floor(
     return float(sum(a[i, i] * (q @ np.diag(ell) - q @ ell @ q) for i, q in enumerate(y_prob)))
 
 
+def influence(
+    y_true: Labels,
+    y_prob: Array,
+    *,
+    kernel: Kernel = "linear_gaussian",
+    bandwidth: float,
+    regularization: float | None = None,
+    label_kernel: Array | None = None,
+    sample_weight: npt.NDArray[Any] | None = None,
+) -> Array:
+    """Influence of one copy of each sample on CKCE, bandwidth and lambda fixed.
+
+    V = W R, U = K W V, t_i = u_i' L v_i, psi_i = 2 n c (t_i - mean t); 0 for a sample of weight 0.
+    Parameters as in `ckce`.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
+    n, m = y_prob.shape
+    w = _weights(sample_weight, n)
+    k, inverse, c = _dual(y_prob, kernel, bandwidth, regularization, w)
+    v = inverse @ (np.sqrt(w)[:, None] * (np.eye(m)[y_true] - y_prob))
+    u = k @ inverse @ v
+    # w_i copies of row i share t_i: each has t_i / w_i, a row of weight 0 has no copy.
+    kept = w > 0
+    t = np.sum(u @ _label_gram(label_kernel, m) * v, axis=1)[kept] / w[kept]
+    total = w.sum()
+    psi = np.zeros(n)
+    psi[kept] = 2 * total * c * (t - w[kept] @ t / total)
+    return psi
+
+
 def standard_error(
     y_true: Labels,
     y_prob: Array,
@@ -257,26 +290,25 @@ def standard_error(
     label_kernel: Array | None = None,
     sample_weight: npt.NDArray[Any] | None = None,
 ) -> float:
-    """Standard error of the debiased CKCE from its influence function, bandwidth and lambda fixed.
+    """Standard error of the debiased CKCE from its influence function, sd(psi) / sqrt(n); n >= 2.
 
-    V = W R, U = K W V, t_i = u_i' L v_i, psi_i = 2 n c (t_i - mean t), sd(psi) / sqrt(n); n >= 2.
     Parameters as in `ckce`.
 
     Returns
     -------
     float
     """
-    n, m = y_prob.shape
-    w = _weights(sample_weight, n)
-    k, inverse, c = _dual(y_prob, kernel, bandwidth, regularization, w)
-    v = inverse @ (np.sqrt(w)[:, None] * (np.eye(m)[y_true] - y_prob))
-    u = k @ inverse @ v
-    # w_i copies of row i share t_i: each has t_i / w_i, a row of weight 0 has no copy.
-    kept = w > 0
-    w = w[kept]
-    t = np.sum(u @ _label_gram(label_kernel, m) * v, axis=1)[kept] / w
+    w = _weights(sample_weight, len(y_prob))
+    psi = influence(
+        y_true,
+        y_prob,
+        kernel=kernel,
+        bandwidth=bandwidth,
+        regularization=regularization,
+        label_kernel=label_kernel,
+        sample_weight=sample_weight,
+    )
     total = w.sum()
-    psi = 2 * total * c * (t - w @ t / total)
     return float(np.sqrt(w @ psi**2 / (total - 1) / total))
 
 

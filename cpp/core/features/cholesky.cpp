@@ -89,7 +89,9 @@ void Cholesky::add(const std::vector<Index>& candidates, Parallel& parallel) {
     solve_lower(lower.topLeftCorner(size, size), l);
     const double rest = e(c, c) - l.squaredNorm();
     if (rest <= kRoundOff * largest_) {
-      residual_[candidates[static_cast<std::size_t>(c)]] = 0.0;
+      const Index row = candidates[static_cast<std::size_t>(c)];
+      dropped_.emplace_back(row, std::max(rest, 0.0));
+      residual_[row] = 0.0;
       continue;
     }
     if (pivoting_ == Pivoting::kRandom && size > 0 && random_.uniform() * e(c, c) > rest) continue;
@@ -163,6 +165,12 @@ void Cholesky::make_room(Index columns) {
     chunks_.push_back({Panels(points_.n(), std::max(kWidth, columns), Panels::Unset()), d(), 0});
 }
 
+Vector Cholesky::residual() const {
+  Vector e_ii = residual_;
+  for (const auto& [row, rest] : dropped_) e_ii[row] = rest;
+  return e_ii;
+}
+
 Matrix Cholesky::rows(const std::vector<Index>& which) const {
   Matrix g(static_cast<Index>(which.size()), d());
   for (std::size_t k = 0; k < which.size(); ++k)
@@ -187,8 +195,9 @@ Solution solve_cholesky(const Kernel& kernel, const Samples& samples, const Labe
   const Points points = kernel.points(samples.probs, parallel);
   Cholesky factor(kernel, points, pivoting, seed, parallel);
   factor.extend(std::min(rank, samples.n()), tol, parallel);
-  Solution solution = solve_features(factor, samples, label, ridge, &factor.residual(), full,
-                                     Precision::kFloat64, parallel);
+  const Vector residual = factor.residual();
+  Solution solution =
+      solve_features(factor, samples, label, ridge, &residual, full, Precision::kFloat64, parallel);
   solution.rank = factor.d();
   return solution;
 }

@@ -30,7 +30,7 @@ class Cholesky : public Features {
   using Features::fill;
   Index d() const override { return static_cast<Index>(pivots_.size()); }
   void fill(Index begin, const In& q, MatrixRef phi) const override;
-  const Vector& residual() const { return residual_; }  // E_ii (n,)
+  Vector residual() const;  // E_ii (n,)
   bool exhausted() const { return largest_residual_ <= kRoundOff * largest_; }
 
  private:
@@ -55,7 +55,8 @@ class Cholesky : public Features {
   SplitMix64 random_;
   std::vector<Chunk> chunks_;
   std::vector<Index> pivots_;
-  Vector residual_;
+  Vector residual_;  // E_ii, but 0 for rows that are no candidates any more
+  std::vector<std::pair<Index, double>> dropped_;  // such rows that are no pivots, and their E_ii
   double trace_ = 0.0;
   double largest_ = 0.0;
   double residual_trace_ = 0.0;

@@ -1,0 +1,26 @@
+// Only in builds with CKCE_SANITIZE: one bug of each kind, with which .ci/sanitize sees that its
+// job would find it.
+#include "bindings.hpp"
+
+namespace ckce {
+namespace {
+
+double planted(const std::string& bug) {
+  Vector zeros = Vector::Zero(8);
+  volatile Index past_the_end = zeros.size();
+  if (bug == "address") return zeros.data()[past_the_end];
+  if (bug == "assert") return zeros[past_the_end];
+  if (bug == "undefined") return static_cast<double>((past_the_end << 62) * past_the_end);
+  if (bug == "thread") {
+    Parallel parallel(2);
+    parallel.each(10000, [&] { return [&](Index) { zeros[0] += 1.0; }; });
+    return zeros[0];
+  }
+  throw py::value_error("no such bug: " + bug);
+}
+
+}  // namespace
+
+void bind_planted(py::module_& module) { module.def("_planted", &planted); }
+
+}  // namespace ckce

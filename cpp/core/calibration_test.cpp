@@ -1,0 +1,317 @@
+#include "calibration_test.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "moments.hpp"
+#include "products.hpp"
+#include "random.hpp"
+#include "ridge_solve.hpp"
+
+namespace ckce {
+namespace {
+
+constexpr Index kRows = 512;                    // whose features exist at one time
+constexpr Index kWholeTable = Index{1} << 26;   // doubles up to which those of all rows do
+constexpr Index kSumsAtOnce = Index{1} << 25;   // doubles; 256 MB
+constexpr Index kSumsInCache = Index{1} << 16;  // doubles that a task goes over again and again
+
+// Rows begin .. begin + count of all that drawing and adding needs.
+class Rows {
+ public:
+  Rows(const Features& features, const Samples& samples, const RidgeSolver& solver, bool with_t,
+       Index at_once)
+      : features_(features),
+        samples_(samples),
+        solver_(solver),
+        with_t_(with_t),
+        at_once_(at_once),
+        half_((features.d() + kLanes - 1) / kLanes * kLanes),
+        both_(Matrix::Zero(with_t ? 2 * half_ : half_, at_once)),
+        q_(samples.m(), at_once),
+        sums_(samples.m(), at_once),
+        squares_(at_once),
+        phi_norms_(at_once),
+        t_norms_(at_once) {}
+
+  void load(Index begin, Parallel& parallel) {
+    begin_ = begin;
+    count_ = std::min(at_once_, samples_.n() - begin);
+    parallel.each_striped((count_ + kPanel - 1) / kPanel, 1, [&](Index i) { load_panel(i); });
+  }
+
+  bool with_t() const { return with_t_; }
+  Index at_once() const { return at_once_; }
+  Index half() const { return half_; }
+  Index width() const { return both_.rows(); }
+  Index count() const { return count_; }
+  std::int64_t label(Index i) const { return samples_.labels[begin_ + i]; }
+  auto both() const { return both_.leftCols(count_); }  // columns phi_i or [phi_i, t_i]
+  auto q() const { return q_.leftCols(count_); }
+  const double* data() const { return both_.data(); }
+  // |phi_i|^2 |r_i|^2 and |t_i|^2 |r_i|^2 if the label is y
+  std::pair<double, double> diagonal(Index i, Index y) const {
+    const double r = 1.0 + squares_[i] - 2.0 * q_(y, i);
+    return {phi_norms_[i] * r, t_norms_[i] * r};
+  }
+
+  // The class in which the share u of the row's probability falls, never one of probability 0.
+  Index draw(Index i, double u) const {
+    const double* sums = sums_.col(i).data();
+    const Index m = sums_.rows();
+    if (m > 24) return std::upper_bound(sums, sums + m, u) - sums;
+    Index y = 0;
+    for (Index j = 0; j < m; ++j) y += sums[j] <= u;
+    return y;
+  }
+
+ private:
+  void load_panel(Index panel) {
+    const Index first = panel * kPanel;
+    const Index rows = std::min(kPanel, count_ - first);
+    Matrix q(rows, samples_.m());
+    Matrix phi(rows, features_.d());
+    samples_.probs.load(begin_ + first, rows, q);
+    features_.fill(begin_ + first, q, phi);
+    Matrix t = phi.transpose();
+    both_.block(0, first, features_.d(), rows) = t;
+    phi_norms_.segment(first, rows) = t.colwise().squaredNorm().transpose();
+    solver_.solve(t);
+    if (with_t_) both_.block(half_, first, features_.d(), rows) = t;
+    t_norms_.segment(first, rows) = t.colwise().squaredNorm().transpose();
+    q_.middleCols(first, rows) = q.transpose();
+    squares_.segment(first, rows) = q.rowwise().squaredNorm();
+    for (Index i = first; i < first + rows; ++i) accumulate(i);
+  }
+
+  // Shares of the row's sum; from the last positive entry on infinite, so that u = 1 stays inside.
+  void accumulate(Index i) {
+    double* sums = sums_.col(i).data();
+    const Index m = q_.rows();
+    double sum = 0.0;
+    for (Index j = 0; j < m; ++j) sums[j] = (sum += q_(j, i));
+    for (Index j = 0; j < m; ++j) sums[j] /= sum;
+    Index last = m - 1;
+    while (q_(last, i) <= 0.0) --last;
+    std::fill(sums + last, sums + m, std::numeric_limits<double>::infinity());
+  }
+
+  const Features& features_;
+  const Samples& samples_;
+  const RidgeSolver& solver_;
+  bool with_t_;
+  Index at_once_;
+  Index half_;      // d, padded to whole lanes
+  Matrix both_;     // (half or 2 half, at_once)
+  Matrix q_;        // (m, at_once)
+  Matrix sums_;     // (m, at_once), cumulative
+  Vector squares_;  // |q_i|^2
+  Vector phi_norms_;
+  Vector t_norms_;
+  Index begin_ = 0;
+  Index count_ = 0;
+};
+
+// One set of labels: the given ones, or a stream of draws.
+struct Resample {
+  SplitMix64 random;
+  bool given;
+  double phi_diagonal = 0.0;  // sum_i |phi_i|^2 |r_i|^2
+  double t_diagonal = 0.0;
+};
+
+// to += the sum of the columns `rows` of a matrix, in registers for a few lanes at a time
+template <int kCount>
+void add_columns(const double* columns, Index stride, const std::vector<Index>& rows, Index first,
+                 Index last, double* to) {
+  Lanes sums[kCount];
+  for (Lanes& sum : sums) sum.setZero();
+  for (Index k = first; k < last; ++k) {
+    const double* from = columns + rows[static_cast<std::size_t>(k)] * stride;
+    for (int c = 0; c < kCount; ++c) sums[c] += Eigen::Map<const Lanes>(from + c * kLanes);
+  }
+  for (int c = 0; c < kCount; ++c) Eigen::Map<Lanes>(to + c * kLanes) += sums[c];
+}
+
+// Sums of the rows of each label, label by label: a sum then stays in registers over its rows.
+class Scatter {
+ public:
+  explicit Scatter(const Rows& rows)
+      : rows_(rows),
+        ends_(static_cast<std::size_t>(rows.q().rows()) + 1),
+        labels_(static_cast<std::size_t>(rows.at_once())),
+        order_(labels_.size()),
+        sum_(rows.width()) {}
+
+  // sums.col(y_i) += row i
+  void add(Resample& resample, MatrixRef sums) {
+    for_each_label(resample, [&](Index y, Index first, Index last) {
+      add_label(first, last, sums.col(y).data());
+    });
+  }
+
+  // |sums - mean|_F^2 of both halves, where these are all rows. The sums of one label exist at a
+  // time; what the others leave of the mean is known from the norms of its columns.
+  std::pair<double, double> norms(Resample& resample, const Matrix& mean, const Matrix& squares) {
+    const Index half = rows_.half();
+    double phi = squares.row(0).sum();
+    double t = squares.row(1).sum();
+    for_each_label(resample, [&](Index y, Index first, Index last) {
+      sum_ = -mean.col(y);
+      add_label(first, last, sum_.data());
+      phi += sum_.head(half).squaredNorm() - squares(0, y);
+      t += sum_.tail(half).squaredNorm() - squares(1, y);
+    });
+    return {phi, t};
+  }
+
+ private:
+  // Draws the labels, sorts the rows by them, and calls visit(y, first, last) for each that occurs:
+  // its rows are order_[first .. last).
+  template <class Visit>
+  void for_each_label(Resample& resample, Visit visit) {
+    std::fill(ends_.begin(), ends_.end(), 0);
+    for (Index i = 0; i < rows_.count(); ++i) {
+      const Index y = resample.given ? rows_.label(i) : rows_.draw(i, resample.random.uniform());
+      const auto [phi, t] = rows_.diagonal(i, y);
+      resample.phi_diagonal += phi;
+      resample.t_diagonal += t;
+      labels_[static_cast<std::size_t>(i)] = static_cast<std::size_t>(y);
+      ++ends_[static_cast<std::size_t>(y) + 1];
+    }
+    for (std::size_t y = 1; y < ends_.size(); ++y) ends_[y] += ends_[y - 1];
+    for (Index i = 0; i < rows_.count(); ++i)
+      order_[static_cast<std::size_t>(ends_[labels_[static_cast<std::size_t>(i)]]++)] = i;
+    Index first = 0;
+    for (std::size_t y = 0; y + 1 < ends_.size(); ++y) {  // ends_[y] is the end of label y now
+      if (ends_[y] > first) visit(static_cast<Index>(y), first, ends_[y]);
+      first = ends_[y];
+    }
+  }
+
+  void add_label(Index first, Index last, double* to) {
+    constexpr Index kWide = 4 * kLanes;
+    const Index width = rows_.width();
+    Index k = 0;
+    for (; k + kWide <= width; k += kWide)
+      add_columns<4>(rows_.data() + k, width, order_, first, last, to + k);
+    for (; k < width; k += kLanes)
+      add_columns<1>(rows_.data() + k, width, order_, first, last, to + k);
+  }
+
+  const Rows& rows_;
+  std::vector<Index> ends_;
+  std::vector<std::size_t> labels_;
+  std::vector<Index> order_;
+  Vector sum_;
+};
+
+// All rows at once, and no sums kept: for many classes, where the sums of one resample are as large
+// as the features.
+void resample_whole(Rows& rows, std::vector<Resample>& resamples, Matrix& squared_norms,
+                    Parallel& parallel) {
+  parallel.span(0.05, 0.1);
+  rows.load(0, parallel);
+  Matrix mean = Matrix::Zero(rows.width(), rows.q().rows());  // [Phi, T]'Q
+  add_product_nt(mean, 1.0, rows.both(), rows.q());
+  Matrix squares(2, mean.cols());
+  squares.row(0) = mean.topRows(rows.half()).colwise().squaredNorm();
+  squares.row(1) = mean.bottomRows(rows.half()).colwise().squaredNorm();
+  parallel.span(0.1, 1.0);
+  parallel.each(static_cast<Index>(resamples.size()), [&] {
+    return [&, scatter = Scatter(rows)](Index b) mutable {
+      const auto [phi, t] = scatter.norms(resamples[static_cast<std::size_t>(b)], mean, squares);
+      squared_norms.row(b) << phi, t;
+    };
+  });
+}
+
+// Blocks of rows, over which the sums of many resamples are kept; where rows of T are not summed,
+// T'R is M^-1 Phi'R.
+void resample_in_blocks(Rows& rows, Index n, const RidgeSolver& solver,
+                        std::vector<Resample>& resamples, Matrix& squared_norms,
+                        Parallel& parallel) {
+  const Index m = rows.q().rows();
+  const auto total = static_cast<Index>(resamples.size());
+  const Index per_round = std::clamp<Index>(kSumsAtOnce / (m * rows.width()), 1, total);
+  const Index per_task = std::clamp<Index>(kSumsInCache / (m * rows.width()), 1, 16);
+  for (Index first = 0; first < total; first += per_round) {
+    const Index count = std::min(per_round, total - first);
+    Matrix sums = Matrix::Zero(rows.width(), m * count);
+    Matrix mean = Matrix::Zero(rows.width(), m);  // Phi'Q, or [Phi, T]'Q
+    for (Index begin = 0; begin < n; begin += kRows) {
+      const double done =
+          (static_cast<double>(first) +
+           static_cast<double>(count) * static_cast<double>(begin) / static_cast<double>(n)) /
+          static_cast<double>(total);
+      parallel.span(0.05 + 0.95 * done, 0.05 + 0.95 * done);
+      rows.load(begin, parallel);
+      add_product_nt(mean, 1.0, rows.both(), rows.q());
+      parallel.each((count + per_task - 1) / per_task, [&] {
+        return [&, scatter = Scatter(rows)](Index task) mutable {
+          for (Index k = task * per_task; k < std::min((task + 1) * per_task, count); ++k)
+            scatter.add(resamples[static_cast<std::size_t>(first + k)], sums.middleCols(k * m, m));
+        };
+      });
+    }
+    parallel.each_striped(count, per_task, [&](Index k) {
+      const auto sum = sums.middleCols(k * m, m);
+      squared_norms(first + k, 0) = (sum - mean).topRows(rows.half()).squaredNorm();
+      if (rows.with_t()) {
+        squared_norms(first + k, 1) = (sum - mean).bottomRows(rows.half()).squaredNorm();
+      } else {
+        Matrix x = (sum - mean).topRows(solver.size());
+        solver.solve(x);
+        squared_norms(first + k, 1) = x.squaredNorm();
+      }
+    });
+  }
+}
+
+}  // namespace
+
+Matrix resample_features(const Features& features, const Samples& samples, double ridge,
+                         Index n_resamples, std::uint64_t seed, Parallel& parallel) {
+  const Index n = samples.n();
+  const Index m = samples.m();
+  parallel.span(0.0, 0.05);
+  Moments moments(features, m);
+  moments.add(features, samples, nullptr, Precision::kFloat64, parallel);
+  const RidgeSolver solver(std::move(moments.phi_phi), ridge, parallel);
+  // M^-1 Phi'R costs d^2 m for each resample, to sum up rows of T as well as of Phi n d.
+  const bool with_t = features.d() * m > 4 * n;
+  const bool whole = with_t && 2 * (features.d() + m) * n <= kWholeTable;
+  Rows rows(features, samples, solver, with_t, whole ? n : kRows);
+
+  std::vector<Resample> resamples;
+  SplitMix64 seeds(seed);
+  for (Index b = 0; b <= n_resamples; ++b)
+    resamples.push_back({SplitMix64(b == 0 ? 0 : seeds.bits()), b == 0});
+  Matrix squared_norms(n_resamples + 1, 2);  // of Phi'R and T'R
+  if (whole)
+    resample_whole(rows, resamples, squared_norms, parallel);
+  else
+    resample_in_blocks(rows, n, solver, resamples, squared_norms, parallel);
+
+  Matrix statistics(n_resamples + 1, 3);
+  const double pairs = static_cast<double>(n) * static_cast<double>(n - 1);
+  for (Index b = 0; b <= n_resamples; ++b) {
+    const Resample& resample = resamples[static_cast<std::size_t>(b)];
+    statistics.row(b) << squared_norms(b, 1), squared_norms(b, 1) - resample.t_diagonal,
+        (squared_norms(b, 0) - resample.phi_diagonal) / pairs;
+  }
+  return statistics;
+}
+
+Resampled resample_cholesky(const Kernel& kernel, const Samples& samples, Index rank, double tol,
+                            Pivoting pivoting, std::uint64_t pivot_seed, double ridge,
+                            Index n_resamples, std::uint64_t seed, Parallel& parallel) {
+  const Points points = kernel.points(samples.probs, parallel);
+  Cholesky factor(kernel, points, pivoting, pivot_seed, parallel);
+  factor.extend(std::min(rank, samples.n()), tol, parallel);
+  return {resample_features(factor, samples, ridge, n_resamples, seed, parallel), factor.d()};
+}
+
+}  // namespace ckce

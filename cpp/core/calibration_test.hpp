@@ -1,0 +1,33 @@
+// Exact test of calibration. Given the predictions, the labels of a calibrated model are draws from
+// the rows of Q: a simple null, under which any statistic can be drawn. With features Phi, M =
+// Phi'Phi + ridge I and T = Phi M^-1, all of them are linear in the labels before they are squared:
+// CKCE = |T'R|_F^2, JKCE from |Phi'R|_F^2, and T'R is rows of T summed by label, minus T'Q.
+#pragma once
+
+#include <cstdint>
+
+#include "features/cholesky.hpp"
+#include "features/features.hpp"
+#include "kernels/kernel.hpp"
+#include "parallel.hpp"
+#include "types.hpp"
+
+namespace ckce {
+
+// (1 + n_resamples, 3): CKCE, debiased CKCE and unbiased JKCE of the labels (first row) and of
+// labels drawn from the predictions. Weights are not read. O(n d^2 + n_resamples n d), memory
+// independent of n.
+Matrix resample_features(const Features& features, const Samples& samples, double ridge,
+                         Index n_resamples, std::uint64_t seed, Parallel& parallel);
+
+struct Resampled {
+  Matrix statistics;
+  Index rank;  // of the Cholesky factor
+};
+
+// The same with an incomplete Cholesky factor of K, whose pivots take `pivot_seed`.
+Resampled resample_cholesky(const Kernel& kernel, const Samples& samples, Index rank, double tol,
+                            Pivoting pivoting, std::uint64_t pivot_seed, double ridge,
+                            Index n_resamples, std::uint64_t seed, Parallel& parallel);
+
+}  // namespace ckce

@@ -1,0 +1,411 @@
+"""The catalogue of bad input: what every entry point must refuse, and in which words."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse
+from shared import sample
+
+import ckce
+from ckce.integrations import sklearn as scorers
+
+Y, Q = sample(20, 3)
+
+
+def changed(row, column, value):
+    q = Q.copy()
+    q[row, column] = value
+    return q
+
+
+def scaled(*rows, factor=0.93):
+    q = Q.copy()
+    q[list(rows)] *= factor
+    return q
+
+
+def relabelled(row, value):
+    y = Y.copy()
+    y[row] = value
+    return y
+
+
+LOGITS = np.random.default_rng(0).normal(size=(20, 3)) * 3
+MASKED = np.ma.masked_array(Q, mask=Q > 0.9)
+
+# name: (y_true, y_prob), exception, fragments of the message
+BAD_DATA = {
+    "NaN": (
+        (Y, changed(17, 1, np.nan)),
+        ValueError,
+        ["y_prob row 17 column 1 is nan", "1 entries"],
+    ),
+    "inf": ((Y, changed(3, 2, np.inf)), ValueError, ["y_prob row 3 column 2 is inf"]),
+    "-inf": ((Y, changed(3, 2, -np.inf)), ValueError, ["y_prob row 3 column 2 is -inf"]),
+    "negative": ((Y, changed(4, 0, -0.01)), ValueError, ["row 4 column 0 is -0.01", "from_logits"]),
+    "above one": ((Y, changed(4, 0, 1.5)), ValueError, ["row 4 column 0 is 1.5", "above 1"]),
+    "percentages": ((Y, 100 * Q), ValueError, ["expected probabilities", "divide by 100"]),
+    "row sum": (
+        (Y, scaled(17, 18, 19)),
+        ValueError,
+        ["y_prob row 17 sums to 0.930000, expected 1 (3 of 20 rows do", "normalize=True"],
+    ),
+    "row sum, float32": ((Y, scaled(2).astype(np.float32)), ValueError, ["row 2 sums to 0.93"]),
+    "row sum off by 2e-5": ((Y, scaled(5, factor=1 + 2e-5)), ValueError, ["row 5 sums to 1.00002"]),
+    "logits": ((Y, LOGITS), ValueError, ["from_logits=True"]),
+    "label too large": ((relabelled(6, 7), Q), ValueError, ["y_true row 6 is 7, expected 0..2"]),
+    "label negative": ((relabelled(6, -1), Q), ValueError, ["y_true row 6 is -1", "1 of 20 rows"]),
+    "labels 1-based": ((Y + 1, Q), ValueError, ["1-based", "labels=range(1, 4)"]),
+    "label huge": ((Y.astype(np.uint64) + 2**63, Q), ValueError, ["y_true must be in 0..2"]),
+    "labels float": ((Y.astype(float), Q), TypeError, ["y_true must hold integers", "astype(int)"]),
+    "labels complex": ((Y.astype(complex), Q), TypeError, ["y_true must hold integers"]),
+    "labels boolean": ((Y > 0, Q), ValueError, ["y_true is boolean, but y_prob has 3 columns"]),
+    "labels None": ((None, Q), TypeError, ["y_true must be an array, got None"]),
+    "labels objects": ((np.array([None] * 20), Q), TypeError, ["y_true must hold integers"]),
+    "labels dates": ((np.zeros(20, "M8[s]"), Q), TypeError, ["y_true must hold integers"]),
+    "labels masked": ((np.ma.masked_array(Y, Y > 1), Q), TypeError, ["y_true", "masked"]),
+    "labels one-hot": ((np.eye(3, dtype=int)[Y], Q), ValueError, ["y_true.argmax(axis=1)"]),
+    "labels 0-d": ((np.int64(1), Q), ValueError, ["y_true must have shape (n_samples,), got ()"]),
+    "labels 3-d": ((np.zeros((20, 1, 1), int), Q), ValueError, ["y_true must have shape"]),
+    "too few strings": ((["a", "b"] * 10, Q), ValueError, ["2 distinct strings", "labels="]),
+    "swapped": ((Q, Y), ValueError, ["look swapped", "labels come first"]),
+    "swapped, binary": ((Q[:, 1], Y % 2), TypeError, ["labels come first"]),
+    "swapped, strings": ((Q, np.array(["a"] * 20)), ValueError, ["look swapped"]),
+    "lengths": ((Y[:-1], Q), ValueError, ["same number of rows, got 19 and 20"]),
+    "y_prob 3-d": ((Y, Q[None]), ValueError, ["y_prob must have shape", "(1, 20, 3)"]),
+    "y_prob 0-d": ((Y, 0.5), ValueError, ["y_prob must have shape"]),
+    "y_prob one column": ((Y, Q[:, :1]), ValueError, ["at least 2 columns", "1-D"]),
+    "y_prob masked": ((Y, MASKED), TypeError, ["y_prob must not be a masked array"]),
+    "y_prob object": ((Y, Q.astype(object)), TypeError, ["y_prob", "dtype object"]),
+    "y_prob complex": ((Y, Q.astype(complex)), TypeError, ["y_prob", "dtype complex128"]),
+    "y_prob strings": ((Y, Q.astype(str)), TypeError, ["y_prob must hold real numbers"]),
+    "y_prob None": ((Y, None), TypeError, ["y_prob must be an array, got None"]),
+    "y_prob sparse": ((Y, scipy.sparse.csr_matrix(Q)), TypeError, ["y_prob must be dense"]),
+    "y_prob sparse array": ((Y, scipy.sparse.coo_array(Q)), TypeError, [".toarray()"]),
+    "y_prob ragged": (([0, 1], [[0.5, 0.5], [1.0]]), ValueError, ["y_prob must be a rectangular"]),
+    "y_true ragged": (([[0], [1, 2]], Q[:2]), ValueError, ["y_true must be a rectangular"]),
+    "empty": ((Y[:0], Q[:0]), ValueError, ["y_prob must have at least one row, got shape (0, 3)"]),
+    "empty lists": (([], []), ValueError, ["y_prob must have at least one row"]),
+    "no columns": ((Y, Q[:, :0]), ValueError, ["at least 2 columns"]),
+    "1-D above one": ((Y % 2, np.append(Q[:-1, 0], 1.5)), ValueError, ["row 19"]),
+    "1-D NaN": ((Y % 2, np.append(Q[:-1, 0], np.nan)), ValueError, ["row 19", "nan"]),
+    "pandas NaN": ((Y, pd.DataFrame(changed(2, 2, np.nan))), ValueError, ["row 2 column 2 is nan"]),
+}
+
+
+def kernel(p, q):
+    return np.exp(-np.abs(p[:, None] - q[None]).sum(axis=2))
+
+
+W = np.ones(20)
+FOURIER, CHOLESKY, EXACT = ({"method": method} for method in ("fourier", "cholesky", "exact"))
+FREQUENCIES = np.ones((4, 3))
+NOT_PSD = np.diag([1.0, 1.0, -1.0])
+
+# Options, exception, fragment of the message; for every function that has these parameters.
+BAD_OPTIONS = [
+    ({"method": "rff"}, ValueError, "method must be one of"),
+    ({"method": None}, TypeError, "method must be one of"),
+    ({"kernel": "rbf"}, ValueError, "kernel must be one of"),
+    ({"kernel": 3}, TypeError, "kernel must be one of"),
+    ({"pivoting": "best"}, ValueError, "pivoting must be one of"),
+    ({"sampler": "halton"}, ValueError, "sampler must be one of"),
+    # bandwidth, regularization, tol
+    ({"bandwidth": 0}, ValueError, "bandwidth must be positive and finite, got 0"),
+    ({"bandwidth": -1.0}, ValueError, "bandwidth must be positive and finite, got -1.0"),
+    ({"bandwidth": np.nan}, ValueError, "bandwidth must be positive and finite, got nan"),
+    ({"bandwidth": np.inf}, ValueError, "bandwidth must be positive and finite"),
+    ({"bandwidth": "mean"}, ValueError, "bandwidth must be one of ['median'], got 'mean'"),
+    ({"bandwidth": None}, TypeError, "bandwidth must be a number, got None"),
+    ({"bandwidth": True}, TypeError, "bandwidth must be a number, got True"),
+    ({"bandwidth": 1j}, TypeError, "bandwidth must be a number, got 1j"),
+    ({"bandwidth": np.complex128(1)}, TypeError, "bandwidth must be a number"),
+    ({"bandwidth": [0.5]}, TypeError, "bandwidth must be a number"),
+    ({"regularization": 0.0}, ValueError, "regularization must be positive and finite, got 0.0"),
+    ({"regularization": -1}, ValueError, "regularization must be positive and finite, got -1"),
+    ({"regularization": np.nan}, ValueError, "regularization must be positive and finite"),
+    ({"regularization": 1e-13}, ValueError, "regularization must be at least 1e-12, got 1e-13"),
+    ({"regularization": "0.1"}, TypeError, "regularization must be a number"),
+    ({**EXACT, "tol": 0.0}, ValueError, "tol must be positive and finite, got 0.0"),
+    ({**CHOLESKY, "tol": -1.0}, ValueError, "tol must be positive and finite"),
+    ({**CHOLESKY, "rank": 0}, ValueError, "rank must be at least 1, got 0"),
+    ({**CHOLESKY, "rank": 2.0}, TypeError, "rank must be an integer"),
+    ({**FOURIER, "n_frequencies": 0}, ValueError, "n_frequencies must be at least 1"),
+    ({**FOURIER, "n_frequencies": 10.0}, TypeError, "n_frequencies must be an integer"),
+    # options that the method would have to ignore
+    ({**FOURIER, "kernel": "linear"}, ValueError, "kernel='linear' has no Fourier features"),
+    ({**FOURIER, "rank": 5}, ValueError, "rank belongs to method='cholesky'"),
+    ({**FOURIER, "tol": 1e-3}, ValueError, "tol belongs to method='exact' or 'cholesky'"),
+    ({**FOURIER, "pivoting": "random"}, ValueError, "pivoting belongs to method='cholesky'"),
+    ({**EXACT, "rank": 5}, ValueError, "rank belongs to method='cholesky', got method='exact'"),
+    ({**EXACT, "n_frequencies": 50}, ValueError, "n_frequencies belongs to method='fourier'"),
+    ({**EXACT, "sampler": "sobol"}, ValueError, "sampler belongs to method='fourier'"),
+    ({**EXACT, "frequencies": FREQUENCIES}, ValueError, "frequencies belongs to method='fourier'"),
+    ({**CHOLESKY, "n_frequencies": 50}, ValueError, "n_frequencies belongs to method='fourier'"),
+    ({"rank": 5}, ValueError, "rank belongs to method='cholesky', got method="),
+    ({"tol": 1e-3}, ValueError, "tol belongs to method="),
+    ({"kernel": "linear", "bandwidth": 0.5}, ValueError, "kernel='linear' takes no bandwidth"),
+    ({"kernel": kernel, "bandwidth": 0.5}, ValueError, "a callable kernel takes no bandwidth"),
+    ({"kernel": kernel, **FOURIER}, ValueError, "a callable kernel needs method='exact'"),
+    ({"kernel": kernel, **CHOLESKY}, ValueError, "a callable kernel needs method='exact'"),
+    (
+        {**FOURIER, "kernel": "laplace", "sampler": "orthogonal"},
+        ValueError,
+        "sampler='orthogonal' needs a Gaussian kernel",
+    ),
+    (
+        {**FOURIER, "frequencies": FREQUENCIES, "bandwidth": 0.5},
+        ValueError,
+        "frequencies are used as given, so bandwidth would be ignored, got bandwidth=0.5",
+    ),
+    (
+        {**FOURIER, "frequencies": FREQUENCIES, "n_frequencies": 7},
+        ValueError,
+        "n_frequencies",
+    ),
+    ({**FOURIER, "frequencies": FREQUENCIES, "sampler": "sobol"}, ValueError, "sampler"),
+    # frequencies
+    ({**FOURIER, "frequencies": np.ones((4, 2))}, ValueError, "frequencies must have shape"),
+    ({**FOURIER, "frequencies": np.ones(3)}, ValueError, "frequencies must have shape"),
+    ({**FOURIER, "frequencies": np.ones((0, 3))}, ValueError, "frequencies must not be empty"),
+    ({**FOURIER, "frequencies": FREQUENCIES * np.nan}, ValueError, "frequencies must be finite"),
+    ({**FOURIER, "frequencies": FREQUENCIES * 1j}, TypeError, "frequencies must hold real numbers"),
+    # callables
+    ({"kernel": lambda p, q: np.ones(3)}, ValueError, "kernel(P, P) must have shape (20, 20)"),
+    ({"kernel": lambda p, q: p @ q.T * np.nan}, ValueError, "kernel(P, P) must be finite"),
+    (
+        {"kernel": lambda p, q: p @ np.triu(np.ones((3, 3))) @ q.T},
+        ValueError,
+        "kernel(P, P) must be symmetric",
+    ),
+    # label kernel
+    ({"label_kernel": np.eye(4)}, ValueError, "label_kernel must have shape (3, 3), got (4, 4)"),
+    ({"label_kernel": np.triu(np.ones((3, 3)))}, ValueError, "label_kernel must be symmetric"),
+    ({"label_kernel": NOT_PSD}, ValueError, "label_kernel must be positive semi-definite"),
+    ({"label_kernel": np.zeros((3, 3))}, ValueError, "label_kernel must be positive"),
+    ({"label_kernel": "identity"}, TypeError, "label_kernel must hold real numbers"),
+    # weights
+    ({"sample_weight": W[:-1]}, ValueError, "sample_weight must have shape (20,), got (19,)"),
+    ({"sample_weight": W[:, None]}, ValueError, "sample_weight must have shape (20,)"),
+    ({"sample_weight": 1.0}, ValueError, "sample_weight must have shape (20,), got ()"),
+    ({"sample_weight": np.append(W[1:], -1)}, ValueError, "row 19 is -1.0"),
+    ({"sample_weight": np.append(W[1:], np.nan)}, ValueError, "row 19 is nan"),
+    ({"sample_weight": np.append(W[1:], np.inf)}, ValueError, "row 19 is inf"),
+    ({"sample_weight": 0 * W}, ValueError, "sample_weight must not be zero everywhere"),
+    ({"sample_weight": W.astype(str)}, TypeError, "sample_weight must hold real numbers"),
+    ({"sample_weight": W * 1j}, TypeError, "sample_weight must hold real numbers"),
+    (
+        {"sample_weight": np.ma.masked_array(W, W > 0)},
+        TypeError,
+        "sample_weight must not be a mask",
+    ),
+    # labels
+    ({"labels": [0, 1]}, ValueError, "labels must name the 3 columns of y_prob"),
+    ({"labels": [0, 1, 1]}, ValueError, "labels must be distinct, got [0, 1, 1]"),
+    ({"labels": [1, 2, 3]}, ValueError, "which is not in labels"),
+    ({"labels": "abc"}, ValueError, "labels must name the 3 columns"),
+    # numbers that leave no digits
+    ({"bandwidth": 1e-200}, ValueError, "bandwidth must be at least 1e-100, got 1e-200"),
+    ({"bandwidth": 1e200}, ValueError, "bandwidth must be at most 1e+100, got 1e+200"),
+    ({"regularization": 1e200}, ValueError, "regularization must be at most 1e+12, got 1e+200"),
+    ({**CHOLESKY, "tol": 1.0}, ValueError, "tol must be at most 0.5, got 1.0"),
+    ({**FOURIER, "n_frequencies": 10**30}, MemoryError, "pass a smaller n_frequencies"),
+    ({"label_kernel": 1e308 * np.eye(3)}, ValueError, "largest entry from 1e-100 to 1e100"),
+    ({"label_kernel": 1e-320 * np.eye(3)}, ValueError, "largest entry from 1e-100 to 1e100"),
+    ({"sample_weight": 1e-200 * W}, ValueError, "must be 0 or at least 1e-100, row 0 is 1e-200"),
+    ({"sample_weight": 1e300 * W}, ValueError, "sample_weight must sum to at most 2**53"),
+    ({"sample_weight": 1e308 * W}, ValueError, "sample_weight must sum to at most 2**53"),
+    # kernels that are none
+    ({"kernel": lambda p, q: -(p @ q.T)}, ValueError, "must be positive semi-definite"),
+    # the rest
+    ({"random_state": None}, TypeError, "random_state must be an integer, got None"),
+    ({"random_state": 1.0}, TypeError, "random_state must be an integer, got 1.0"),
+    ({"random_state": np.random.default_rng(0)}, TypeError, "numpy generators are not stable"),
+    ({"random_state": -1}, ValueError, "random_state must be in [0, 2**64), got -1"),
+    ({"random_state": 2**64}, ValueError, "random_state must be in [0, 2**64)"),
+    ({"n_threads": 0}, ValueError, "n_threads must be an integer from 1 to 1024, got 0"),
+    ({"n_threads": -1}, ValueError, "n_threads must be an integer from 1 to 1024, got -1"),
+    ({"n_threads": 2.0}, ValueError, "n_threads must be an integer from 1 to 1024, got 2.0"),
+    ({"n_threads": True}, ValueError, "n_threads must be an integer from 1 to 1024, got True"),
+    ({"n_threads": 10**6}, ValueError, "n_threads must be an integer from 1 to 1024"),
+    ({"normalize": 1}, TypeError, "normalize must be True or False, got 1"),
+    ({"from_logits": "no"}, TypeError, "from_logits must be True or False, got 'no'"),
+    ({"normalize": True, "from_logits": True}, ValueError, "exclude each other"),
+    ({"progress": 1}, TypeError, "progress must be True or False, got 1"),
+]
+JKCE_OPTIONS = [
+    ({"method": "nystroem"}, ValueError, "method must be one of ['auto', 'exact', 'fourier'"),
+    ({"method": "block", "block_size": 1}, ValueError, "block_size must be"),
+    ({"block_size": 5}, ValueError, "block_size belongs to method='block', got method="),
+    ({"estimator": "v"}, ValueError, "estimator must be one of ['unbiased', 'biased'], got 'v'"),
+]
+BINS = [
+    ({"n_bins": 0}, ValueError, "n_bins must be at least 1, got 0"),
+    ({"n_bins": 10.0}, TypeError, "n_bins must be an integer, got 10.0"),
+    ({"n_bins": 10**6}, ValueError, "n_bins must be at most 100000"),
+    ({"variant": "l1"}, ValueError, "variant must be one of"),
+    ({"strategy": "equal"}, ValueError, "strategy must be one of"),
+    ({"strategy": "quantile"}, ValueError, "points of the simplex have no order"),
+    ({"debias": 1}, TypeError, "debias must be True or False, got 1"),
+]
+NORMS = [
+    ({"norm": "l3"}, ValueError, "norm must be one of"),
+    ({"debias": True}, ValueError, "debias=True needs norm='l2_squared', got norm='l1'"),
+]
+# Of one function, besides.
+OWN_OPTIONS = {
+    "jkce": JKCE_OPTIONS,
+    "jkce_estimate": JKCE_OPTIONS,
+    "ece": BINS + NORMS,
+    "ece_estimate": BINS + NORMS,
+    "brier_decomposition": BINS,
+    "evaluate": BINS[:3],
+    "reliability_diagram": [
+        *BINS[:3],
+        ({"strategy": "equal"}, ValueError, "strategy must be one of"),
+        ({"level": 1.0}, ValueError, "level must be a number between 0 and 1, got 1.0"),
+        ({"level": 95}, ValueError, "level must be a number between 0 and 1, got 95"),
+        ({"target": 7}, ValueError, "target must be 'top_label' or one of the classes"),
+        ({"target": "top"}, ValueError, "target must be 'top_label' or one of the classes"),
+    ],
+}
+
+# Entry points that take labels and probabilities.
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "ckce": ckce.ckce,
+    "estimate": ckce.estimate,
+    "jkce": ckce.jkce,
+    "jkce_estimate": ckce.jkce_estimate,
+    "ece": ckce.ece,
+    "ece, top label": partial(ckce.ece, variant="top_label"),
+    "ece, class-wise": partial(ckce.ece, variant="class_wise", strategy="quantile"),
+    "ece_estimate": ckce.ece_estimate,
+    "brier": ckce.brier,
+    "brier_decomposition": ckce.brier_decomposition,
+    "log_loss": ckce.log_loss,
+    "accuracy": ckce.accuracy,
+    "evaluate": ckce.evaluate,
+    "reliability_diagram": ckce.reliability_diagram,
+    "CalibrationDisplay": ckce.CalibrationDisplay.from_predictions,
+}
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A call that must fail, with which exception, which words; what it must leave alone."""
+
+    name: str
+    call: Callable[[], Any]
+    error: type[Exception]
+    fragments: tuple[str, ...]
+    watched: tuple[Any, ...] = ()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _takes(function, options):
+    inner = function.func if isinstance(function, partial) else function
+    if "jkce" in inner.__name__ and (options.get("method") == "cholesky" or "tol" in options):
+        return False
+    given = function.keywords if isinstance(function, partial) else {}
+    return set(options) <= set(inspect.signature(inner).parameters) - set(given)
+
+
+def _naming(options):
+    return ", ".join(f"{name}={value!r:.30}" for name, value in options.items())
+
+
+def _bad_data():
+    for entry, function in FUNCTIONS.items():
+        for name, ((y, q), error, fragments) in BAD_DATA.items():
+            yield Refusal(
+                f"{entry}: {name}", partial(function, y, q), error, tuple(fragments), (y, q)
+            )
+
+
+def _bad_options():
+    for entry, function in FUNCTIONS.items():
+        for options, error, fragment in [*BAD_OPTIONS, *OWN_OPTIONS.get(entry, [])]:
+            if _takes(function, options):
+                yield Refusal(
+                    f"{entry}({_naming(options)})",
+                    partial(function, Y, Q, **options),
+                    error,
+                    (fragment,),
+                    (Y, Q, *options.values()),
+                )
+
+
+class Classifier:
+    """As much of a fitted classifier as a scorer looks at."""
+
+    classes_ = np.arange(3)
+
+    def __init__(self, probs=Q):
+        self.predict_proba = lambda X: probs
+
+
+def _bad_scores():
+    x = np.zeros((20, 1))
+    score = scorers.neg_ckce
+    for name, call, error, fragment in [
+        ("no probabilities", partial(score, object(), x, Y), TypeError, "must have predict_proba"),
+        ("label", partial(score, Classifier(), x, Y + 1), ValueError, "is not in labels"),
+        ("NaN", partial(score, Classifier(Q * np.nan), x, Y), ValueError, "row 0 column 0 is nan"),
+        ("lengths", partial(score, Classifier(), x, Y[1:]), ValueError, "same number of rows"),
+        ("metric", partial(scorers.make_scorer, "auc"), ValueError, "metric must be one of"),
+        (
+            "option",
+            partial(scorers.make_scorer("ckce", bandwidth=-1.0), Classifier(), x, Y),
+            ValueError,
+            "bandwidth must be positive",
+        ),
+    ]:
+        yield Refusal(f"scorer: {name}", call, error, (fragment,), (x, Y))
+
+
+def _bad_choices():
+    """Entry points that take no labels."""
+    median, frequencies = ckce.median_bandwidth, ckce.fourier_frequencies
+    for name, call, error, fragment in [
+        ("median NaN", partial(median, changed(17, 1, np.nan)), ValueError, "row 17 column 1"),
+        ("median None", partial(median, None), TypeError, "y_prob must be an array, got None"),
+        ("median empty", partial(median, Q[:0]), ValueError, "at least one row"),
+        ("median 0-d", partial(median, 0.5), ValueError, "y_prob must have shape"),
+        ("median kernel", partial(median, Q, kernel="rbf"), ValueError, "kernel must be one of"),
+        ("median seed", partial(median, Q, random_state=0.5), TypeError, "random_state must be"),
+        ("median weight", partial(median, Q, sample_weight=-W), ValueError, "row 0 is -1.0"),
+        ("median bool", partial(median, Q, normalize=1), TypeError, "normalize must be True"),
+        ("frequencies m", partial(frequencies, 1), ValueError, "n_classes must be at least 2"),
+        ("frequencies m float", partial(frequencies, 3.0), TypeError, "n_classes must be an int"),
+        ("frequencies D", partial(frequencies, 3, 0), ValueError, "n_frequencies must be at least"),
+        ("frequencies many", partial(frequencies, 3, 10**30), MemoryError, "smaller n_frequencies"),
+        (
+            "frequencies bandwidth",
+            partial(frequencies, 3, bandwidth=0.0),
+            ValueError,
+            "bandwidth must be positive and finite, got 0.0",
+        ),
+        (
+            "frequencies kernel",
+            partial(frequencies, 3, kernel="linear"),
+            ValueError,
+            "kernel='linear' has no Fourier features",
+        ),
+        (
+            "frequencies sampler",
+            partial(frequencies, 3, sampler="halton"),
+            ValueError,
+            "sampler must be one of",
+        ),
+    ]:
+        yield Refusal(name, call, error, (fragment,), (Q,))
+
+
+CATALOGUE = [*_bad_data(), *_bad_options(), *_bad_scores(), *_bad_choices()]

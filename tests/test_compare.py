@@ -1,0 +1,492 @@
+"""Comparisons: ranking, paired intervals, guard rails, sensitivity."""
+
+import dataclasses
+import json
+import math
+import pickle
+from statistics import NormalDist
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from shared import sample
+
+import ckce
+from ckce import reference
+from ckce._compare import holm
+
+mpl.use("agg")
+
+
+def sharpened(q, power):
+    p = q**power
+    return p / p.sum(axis=1, keepdims=True)
+
+
+def draw(q, rng):
+    return np.minimum((q.cumsum(axis=1) < rng.random((len(q), 1))).sum(axis=1), q.shape[1] - 1)
+
+
+def models(n=600, m=3, seed=0):
+    """Labels drawn from the first model; the others are ever more sure of themselves."""
+    rng = np.random.default_rng(seed)
+    q = rng.dirichlet(np.ones(m), n)
+    return draw(q, rng), {"good": q, "sharp": sharpened(q, 1.5), "worse": sharpened(q, 3)}
+
+
+Y, Q = models()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"method": "fourier", "random_state": 3},
+        {"method": "fourier", "sampler": "orthogonal", "n_frequencies": 30},
+        {"method": "cholesky", "rank": 20},
+        {"kernel": "laplace", "regularization": 0.3},
+        {"kernel": "linear"},
+        {"reduction": "top_label"},
+        {"sample_weight": np.arange(600) % 3},
+    ],
+)
+def test_each_model_is_its_estimate_at_the_common_bandwidth(options):
+    c = ckce.compare(Y, Q, **options)
+    common = {} if c.bandwidth is None else {"bandwidth": c.bandwidth}
+    for model in c.models:
+        e = ckce.estimate(Y, Q[model.name], **options, **common)
+        low, high = e.interval()
+        assert (model.ckce, model.floor, model.debiased) == (e.value, e.floor, e.debiased)
+        assert (model.se, model.low, model.high) == (e.se, low, high)
+        assert (c.method, c.regularization) == (e.method, e.regularization)
+        w = {"sample_weight": options["sample_weight"]} if "sample_weight" in options else {}
+        assert model.accuracy == ckce.accuracy(Y, Q[model.name], **w)
+        assert model.log_loss == ckce.log_loss(Y, Q[model.name], **w)
+        assert model.brier == ckce.brier(Y, Q[model.name], **w)
+        assert model.ece == ckce.ece(Y, Q[model.name], variant="top_label", **w)
+        shared = {k: v for k, v in options.items() if k != "regularization"}
+        j = ckce.jkce_estimate(Y, Q[model.name], **shared, **common)
+        assert (model.jkce, model.jkce_se) == (j.value, j.se)
+    assert c.names == tuple(model.name for model in c.models)
+    assert [m.debiased for m in c.models] == sorted(m.debiased for m in c.models)
+
+
+def test_bandwidth_is_the_median_over_all_within_model_pairs():
+    y, q = models(60)
+    pairs = np.concatenate(
+        [np.linalg.norm(p[:, None] - p[None], axis=2)[np.triu_indices(60, k=1)] for p in q.values()]
+    )
+    c = ckce.compare(y, q)
+    assert c.bandwidth == pytest.approx(np.median(pairs), rel=1e-12)
+    assert c.bandwidth_source == "pooled median"
+    assert f"gamma:{c.bandwidth!r}(pooled median)" in c.signature
+    assert ckce.compare(y, q, bandwidth=0.5).bandwidth == 0.5
+    top = {name: np.column_stack([1 - p.max(axis=1), p.max(axis=1)]) for name, p in q.items()}
+    pooled = ckce.compare(y, q, reduction="top_label").bandwidth
+    assert pooled == pytest.approx(ckce.compare(np.zeros(60, int), top).bandwidth, rel=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_paired_interval_is_the_formula(weighted):
+    y, q = models(80)
+    w = np.arange(80) % 3 if weighted else None
+    c = ckce.compare(y, q, sample_weight=w, level=0.9)
+    kept = slice(None) if w is None else w > 0
+    total = 80 if w is None else w.sum()
+    for pair in c.pairs:
+        a, b = (
+            reference.influence(y, q[name], bandwidth=c.bandwidth, sample_weight=w)[kept]
+            for name in (pair.better, pair.worse)
+        )
+        ones = np.ones(80) if w is None else w[kept]
+        se = math.sqrt(ones @ (b - a) ** 2 / (total - 1) / total)
+        assert pair.se == pytest.approx(se, rel=1e-8)
+        half = NormalDist().inv_cdf(0.95) * pair.se
+        assert pair.low == pytest.approx(pair.difference - half, rel=1e-12)
+        assert pair.high == pytest.approx(pair.difference + half, rel=1e-12)
+        z = pair.difference / pair.se
+        assert pair.p_value == pytest.approx(2 * (1 - NormalDist().cdf(z)), rel=1e-6, abs=1e-15)
+
+
+def test_integer_weights_are_repetitions():
+    y, q = models(120)
+    w = np.arange(120) % 4
+    a = ckce.compare(y, q, sample_weight=w)
+    b = ckce.compare(np.repeat(y, w), {k: np.repeat(p, w, axis=0) for k, p in q.items()})
+    for x, z in zip(a.pairs, b.pairs, strict=True):
+        assert (x.better, x.worse) == (z.better, z.worse)
+        assert x.difference == pytest.approx(z.difference, rel=1e-9)
+        assert x.se == pytest.approx(z.se, rel=1e-9)
+
+
+@pytest.mark.parametrize("method", ["exact", "fourier", "cholesky"])
+def test_a_model_against_itself(method):
+    c = ckce.compare(Y, {"b": Q["sharp"], "a": Q["sharp"].copy()}, method=method)
+    (pair,) = c.pairs
+    assert (pair.difference, pair.se, pair.low, pair.high) == (0.0, 0.0, 0.0, 0.0)
+    assert (pair.p_value, pair.p_holm, pair.significant) == (1.0, 1.0, False)
+    assert c.names == ("a", "b")
+    assert pair.sentence.startswith("no significant difference between a and b (difference 0,")
+    assert c.headline == "none of the 2 models is significantly better calibrated than all others"
+    assert [rail.name for rail in c.warnings] == []
+
+
+def test_order_of_the_models_does_not_matter():
+    c = ckce.compare(Y, Q)
+    assert ckce.compare(Y, dict(reversed(Q.items()))) == c
+    assert ckce.compare(dict.fromkeys(Q, Y), Q) == c
+
+
+def test_labels_of_their_own():
+    hits = {name: (q.argmax(axis=1) == Y).astype(int) for name, q in Q.items()}
+    confidence = {name: q.max(axis=1) for name, q in Q.items()}
+    c = ckce.compare(hits, confidence)
+    reduced = ckce.compare(Y, Q, reduction="top_label")
+    assert [m.debiased for m in c.models] == [m.debiased for m in reduced.models]
+    assert [p.se for p in c.pairs] == [p.se for p in reduced.pairs]
+    assert "|reduction:top_label|" in reduced.signature
+
+
+def test_holm_by_hand():
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.5, 0.9]) == [1.0, 1.0]
+    assert holm([0.2]) == [0.2]
+    c = ckce.compare(Y, Q)
+    assert [p.p_holm for p in c.pairs] == holm([p.p_value for p in c.pairs])
+    assert all(p.significant == (p.p_holm < 1 - c.level) for p in c.pairs)
+
+
+def test_sentences():
+    c = ckce.compare(Y, Q)
+    assert c.names == ("good", "sharp", "worse")
+    assert c.headline == "good is the best calibrated of 3 models"
+    pair = c.pair("worse", "good")
+    assert pair.sentence == (
+        f"good is better calibrated than worse (difference {pair.difference:.3g}, 95 % interval "
+        f"{pair.low:.3g} to {pair.high:.3g})"
+    )
+    with pytest.raises(KeyError, match="no pair of 'good' and 'best'"):
+        c.pair("good", "best")
+    wide = ckce.compare(Y[:40], {k: q[:40] for k, q in Q.items()}, level=1 - 1e-12)
+    assert all("no significant difference" in pair.sentence for pair in wide.pairs)
+
+
+def test_adjustment_is_named_where_it_decides():
+    rng = np.random.default_rng(5)
+    q = rng.dirichlet(np.ones(3), 700)
+    y = draw(q, rng)
+    powers = np.linspace(1.0, 1.45, 8)
+    c = ckce.compare(y, {f"{power:.2f}": sharpened(q, power) for power in powers})
+    adjusted = [p for p in c.pairs if p.p_value < 0.05 <= p.p_holm]
+    assert adjusted
+    for pair in adjusted:
+        assert f"; p {pair.p_holm:.2g} after adjustment for 28 pairs)" in pair.sentence
+    assert "of 28 pairs differ at 5 % (Holm)" in str(c)
+
+
+def rail_names(c):
+    return [rail.name for rail in c.warnings]
+
+
+def test_guard_rail_of_the_marginals():
+    c = ckce.compare(Y, Q)
+    (rail,) = (rail for rail in c.warnings if rail.name == "marginals")
+    sharpness = [np.mean(np.sum(q**2, axis=1)) for q in Q.values()]
+    assert rail.value == pytest.approx(max(sharpness) - min(sharpness), rel=1e-12)
+    assert "(good)" in rail.message
+    assert "(worse)" in rail.message
+    near = ckce.compare(Y, {"good": Q["good"], "near": sharpened(Q["good"], 1.05)})
+    assert "marginals" not in rail_names(near)
+
+
+def test_guard_rail_of_few_rows():
+    few = ckce.compare(Y[:100], {k: q[:100] for k, q in Q.items()})
+    (rail,) = (rail for rail in few.warnings if rail.name == "few_rows")
+    assert rail.value == 100
+    assert "few_rows" not in rail_names(ckce.compare(Y, Q))
+
+
+def test_guard_rail_of_the_floor():
+    y, q = models(seed=2)  # by chance the calibrated model is below its floor
+    c = ckce.compare(y, q)
+    (rail,) = (rail for rail in c.warnings if rail.name == "below_floor")
+    below = [m for m in c.models if m.ckce < m.floor]
+    assert [m.name for m in below] == ["good"]
+    assert rail.value == below[0].ckce / below[0].floor < 1
+    assert "for good (as low as" in rail.message
+
+
+def test_guard_rail_of_ranks():
+    y, q = sample(600, 4)
+    c = ckce.compare(
+        y, {"a": q, "b": sharpened(q, 0.5), "c": sharpened(q, 1.1), "d": sharpened(q, 0.55)}
+    )
+    turned = 0
+    by_name = {m.name: m for m in c.models}
+    for pair in c.pairs:
+        better, worse = by_name[pair.better], by_name[pair.worse]
+        turned += (better.ckce > worse.ckce) + (better.jkce > worse.jkce)
+    found = [rail.value for rail in c.warnings if rail.name == "rank_disagreement"]
+    assert found == ([turned] if turned else [])
+
+
+def test_guard_rail_of_the_approximation():
+    options = {"bandwidth": 0.2}
+    rough = ckce.compare(Y, Q, method="cholesky", rank=3, **options)
+    assert "approximation" in rail_names(rough)
+    fine = ckce.compare(Y, Q, method="exact", **options)
+    assert "approximation" not in rail_names(fine)
+    for pair in rough.pairs:
+        bounds = [m.error for m in rough.models if m.name in (pair.better, pair.worse)]
+        assert pair.error == sum(bounds)
+        truth = fine.pair(pair.better, pair.worse)
+        by_name = {m.name: m.ckce for m in fine.models}
+        raw = {m.name: m.ckce for m in rough.models}
+        gap = (raw[pair.worse] - raw[pair.better]) - (by_name[pair.worse] - by_name[pair.better])
+        assert abs(gap) <= pair.error
+        assert truth.error < 1e-10
+    few, many = (
+        ckce.compare(Y, Q, method="fourier", n_frequencies=d, **options) for d in (4, 3000)
+    )
+    assert "approximation" in rail_names(few)
+    assert max(p.error for p in many.pairs) < 0.2 * max(p.error for p in few.pairs)
+
+
+def test_error_of_fourier_is_told_from_two_halves():
+    frequencies = ckce.fourier_frequencies(3, 10, bandwidth=0.5)
+    c = ckce.compare(Y, Q, method="fourier", frequencies=frequencies)
+    assert c.bandwidth is None
+    first, second = (
+        {name: ckce.ckce(Y, q, method="fourier", frequencies=half) for name, q in Q.items()}
+        for half in (frequencies[:5], frequencies[5:])
+    )
+    for pair in c.pairs:
+        gaps = [half[pair.worse] - half[pair.better] for half in (first, second)]
+        assert pair.error == pytest.approx(abs(gaps[0] - gaps[1]) / 2, rel=1e-9)
+    drawn = ckce.compare(Y, Q, method="fourier", n_frequencies=10, bandwidth=0.5)
+    assert [p.error for p in drawn.pairs] == [p.error for p in c.pairs]
+
+
+def test_p_values_of_the_models():
+    assert all(m.p_value is None for m in ckce.compare(Y, Q).models)
+    c = ckce.compare(Y, Q, test=49)
+    for m in c.models:
+        t = ckce.calibration_test(Y, Q[m.name], bandwidth=c.bandwidth, n_resamples=49)
+        assert m.p_value == t.p_value
+    assert "|test:49|" in c.signature
+    assert "p-value" in str(c)
+    f = ckce.compare(Y, Q, test=19, method="fourier")
+    t = ckce.calibration_test(Y, Q["good"], bandwidth=f.bandwidth, n_resamples=19, method="fourier")
+    assert next(m for m in f.models if m.name == "good").p_value == t.p_value
+
+
+def test_threads_do_not_change_a_bit():
+    for options in ({}, {"method": "fourier"}, {"method": "cholesky"}):
+        assert ckce.compare(Y, Q, n_threads=1, **options) == ckce.compare(
+            Y, Q, n_threads=3, **options
+        )
+
+
+def test_signature_names_what_changes_the_numbers():
+    base = ckce.compare(Y, Q)
+    others = [
+        {"level": 0.9},
+        {"bandwidth": 0.5},
+        {"regularization": 0.4},
+        {"method": "fourier"},
+        {"kernel": "laplace"},
+        {"test": 9},
+        {"reduction": "top_label"},
+        {"sample_weight": np.arange(600) % 2 + 0.5},
+    ]
+    signatures = {base.signature, *(ckce.compare(Y, Q, **o).signature for o in others)}
+    assert len(signatures) == 1 + len(others)
+    two = {name: Q[name] for name in ("good", "sharp")}
+    assert ckce.compare(Y, two, bandwidth=base.bandwidth).signature not in signatures
+
+
+def test_text_html_dict_and_frame():
+    c = ckce.compare(Y, {**Q, "<b>": Q["sharp"]})
+    lines = str(c).splitlines()
+    assert lines[0].startswith("4 models, n = 600, m = 3, exact, bandwidth")
+    assert [line.split()[0] for line in lines[2:6]] == list(c.names)
+    assert len({len(line) for line in lines[1:6]}) == 1  # aligned
+    assert repr(c) == str(c)
+    assert lines[-1] == f"signature {c.signature}"
+    html = c._repr_html_()
+    assert "&lt;b&gt;" in html
+    assert "<b>" not in html.replace("<b>marginals", "").replace("<b>rank_disagreement", "")
+    d = json.loads(json.dumps(c.to_dict(), allow_nan=False))
+    assert [m["name"] for m in d["models"]] == list(c.names)
+    assert len(d["pairs"]) == 6
+    assert d["warnings"][0]["name"] == c.warnings[0].name
+    frame = c.to_frame()
+    assert list(frame.index) == list(c.names)
+    assert frame.loc["good", "debiased"] == d["models"][0]["debiased"]
+    pairs = c.to_frame(pairs=True)
+    assert list(pairs["better"]) == [p.better for p in c.pairs]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        c.level = 0.5
+
+
+def test_infinite_log_loss_is_none_in_json():
+    q = Q["good"].copy()
+    row = np.flatnonzero(Y == 0)[0]
+    q[row] = [0.0, 0.5, 0.5]
+    c = ckce.compare(Y, {"zero": q, "sharp": Q["sharp"]})
+    numbers = {m["name"]: m["log_loss"] for m in c.to_dict()["models"]}
+    assert numbers["zero"] is None
+    json.dumps(c.to_dict(), allow_nan=False)
+
+
+def test_a_comparison_can_be_pickled():
+    c = ckce.compare(Y, Q)
+    again = pickle.loads(pickle.dumps(c))
+    assert again == c
+    assert again.sensitivity(bandwidths=[1], regularizations=[1]).survives
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ((Y, Q["good"]), TypeError, "y_prob must be a dict of predictions by model, got ndarray"),
+        ((Y, {"a": Q["good"]}), ValueError, "y_prob must hold at least 2 models, got 1"),
+        ((Y, {}), ValueError, "y_prob must hold at least 2 models, got 0"),
+        ((Y, {"a": Q["good"], 2: Q["good"]}), TypeError, "y_prob must have strings as keys, got 2"),
+        (
+            ({"good": Y}, Q),
+            ValueError,
+            r"y_true must have the keys of y_prob, got \['good'\] and \['good', 'sharp', 'worse'\]",
+        ),
+        (
+            (Y, {"a": Q["good"], "b": Q["good"][:, :2] / Q["good"][:, :2].sum(1, keepdims=True)}),
+            ValueError,
+            r"model 'b': y_true row \d+ is 2, expected 0..1",
+        ),
+        (
+            (Y, {"a": Q["good"], "b": Q["good"][:-1]}),
+            ValueError,
+            "model 'b': y_true and y_prob must have the same number of rows, got 600 and 599",
+        ),
+        (
+            ({"a": Y, "b": Y[1:]}, {"a": Q["good"], "b": Q["good"][1:]}),
+            ValueError,
+            r"of one shape, since rows are paired, got \(600, 3\) and \(599, 3\) for model 'b'",
+        ),
+        (
+            (Y, {"a": Q["good"], "b": Q["good"] * 2}),
+            ValueError,
+            r"model 'b': y_prob row \d+ column",
+        ),
+        (
+            (np.zeros(600, int), {"a": Q["good"], "b": np.c_[Q["good"], np.zeros(600)]}),
+            ValueError,
+            r"of one shape, since rows are paired, got \(600, 3\) and \(600, 4\) for model 'b'",
+        ),
+    ],
+)
+def test_bad_data(arguments, error, message):
+    with pytest.raises(error, match=message):
+        ckce.compare(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"level": 0.0}, "level must be between 0 and 1, got 0.0"),
+        ({"level": 95}, "level must be between 0 and 1, got 95"),
+        ({"bandwidth": "mean"}, r"bandwidth must be one of \['median'\], got 'mean'"),
+        ({"bandwidth": -1.0}, "bandwidth must be positive"),
+        ({"reduction": "class_wise"}, r"reduction must be one of \['top_label'\]"),
+        ({"kernel": "cosine"}, "kernel must be one of"),
+        ({"test": 0}, "test must be at least 1, got 0"),
+        ({"rank": 5}, "rank belongs to method='cholesky'"),
+        ({"frequencies": np.ones((3, 3)), "bandwidth": 0.5, "method": "fourier"}, "as given"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        ckce.compare(Y, Q, **options)
+
+
+def test_sensitivity():
+    c = ckce.compare(Y, Q)
+    s = c.sensitivity(bandwidths=[0.5, 1.0], regularizations=[1.0, 2.0, 3.0])
+    assert len(s.settings) == 6
+    assert s.debiased.shape == (6, 3)
+    assert s.names == c.names
+    own = s.debiased[0 * 3 + 3]
+    assert own == pytest.approx([m.debiased for m in c.models], rel=1e-12)
+    e = ckce.estimate(
+        Y, Q["sharp"], bandwidth=0.5 * c.bandwidth, regularization=3 * c.regularization
+    )
+    assert s.debiased[2, c.names.index("sharp")] == e.debiased
+    assert s.survives
+    assert s.agreement.tolist() == [1.0] * 6
+    assert s.sentence == (
+        "the ranking survives: 3 significant pairs of models keep their order in all 6 settings"
+    )
+    assert str(s) == s.sentence
+    assert json.loads(json.dumps(s.to_dict()))["settings"][2]["debiased"] == s.debiased[2].tolist()
+
+
+def test_sensitivity_of_frequencies_and_seeds():
+    c = ckce.compare(Y, Q, method="fourier")
+    s = c.sensitivity(bandwidths=[1.0], regularizations=[1.0], n_frequencies=[20, 50], seeds=[0, 7])
+    assert len(s.settings) == 5
+    e = ckce.estimate(
+        Y, Q["good"], method="fourier", n_frequencies=50, random_state=7, bandwidth=c.bandwidth
+    )
+    assert s.debiased[4, c.names.index("good")] == e.debiased
+
+
+def test_a_ranking_that_does_not_survive():
+    y, q = models(2000, seed=2)
+    c = ckce.compare(y, {"flat": sharpened(q["good"], 0.5), "sharp": sharpened(q["good"], 1.6)})
+    s = c.sensitivity(bandwidths=[1.0], regularizations=[1e-3, 1.0, 100.0])
+    better, worse = (c.names.index(name) for name in c.names)
+    kept = s.debiased[:, better] <= s.debiased[:, worse]
+    assert s.agreement.tolist() == kept.astype(float).tolist()
+    assert s.survives == kept.all()
+    if not s.survives:
+        assert s.sentence.startswith("the ranking does not survive: 1 of 1 ")
+
+
+@pytest.mark.parametrize(
+    ("grid", "message"),
+    [
+        ({"bandwidths": []}, r"bandwidths must not be empty, got \[\]"),
+        ({"bandwidths": [0.0]}, r"bandwidths\[0\] must be positive and finite, got 0.0"),
+        ({"regularizations": [1.0, -1]}, r"regularizations\[1\] must be positive"),
+    ],
+)
+def test_bad_grids(grid, message):
+    with pytest.raises(ValueError, match=message):
+        ckce.compare(Y, Q).sensitivity(**grid)
+
+
+def test_progress_bar(capsys):
+    c = ckce.compare(Y, Q, progress=True)
+    assert "compare 3 models" in capsys.readouterr().err
+    c.sensitivity(bandwidths=[1.0], regularizations=[1.0], progress=True)
+    assert "sensitivity" in capsys.readouterr().err
+
+
+def test_plots():
+    import matplotlib.pyplot as plt
+
+    before = dict(mpl.rcParams)
+    c = ckce.compare(Y, Q)
+    ax = c.plot()
+    assert [label.get_text() for label in ax.get_yticklabels()] == list(c.names)
+    assert ax.get_ylim()[0] > ax.get_ylim()[1]  # the best is on top
+    points = ax.containers[0].lines[0].get_xdata()
+    assert list(points) == [m.debiased for m in c.models]
+    ax = c.plot_pairs()
+    assert len(ax.texts) == 6
+    s = c.sensitivity(bandwidths=[0.5, 1.0], regularizations=[1.0, 2.0, 3.0])
+    assert [text.get_text() for text in s.plot().texts] == ["100%"] * 6
+    _, given = plt.subplots()
+    assert c.plot(given) is given
+    assert dict(mpl.rcParams) == before
+    plt.close("all")

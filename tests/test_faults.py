@@ -1,0 +1,338 @@
+"""What the world does to a call: no memory, Ctrl-C, forks, threads, arrays that change meanwhile."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+linux = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
+SANITIZED = "san.so" in os.environ.get("LD_PRELOAD", "")
+
+# What every script starts with: data, and calls that go through all of the core.
+PRELUDE = """
+import json, os, signal, sys, threading, time, warnings
+import numpy as np
+import ckce
+
+def sample(n, m, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, m, n), rng.dirichlet(np.ones(m), n)
+
+y, q = sample(700, 4)
+CALLS = {
+    "exact": lambda **o: ckce.estimate(y[:300], q[:300], method="exact", bandwidth=0.5, **o).bound,
+    "iteration": lambda **o: ckce.ckce(*LARGE, method="exact", kernel="laplace", **o),
+    "fourier": lambda **o: ckce.estimate(y, q, method="fourier", n_frequencies=40, **o).se,
+    "mixed": lambda **o: ckce.ckce(
+        y, q, method="fourier", n_frequencies=40, precision="mixed", sampler="sobol", **o
+    ),
+    "cholesky": lambda **o: ckce.estimate(y, q, method="cholesky", rank=90, **o).debiased,
+    "random pivots": lambda **o: ckce.ckce(
+        y, q, method="cholesky", rank=90, pivoting="random", label_kernel=np.diag([1, 2, 3, 4]), **o
+    ),
+    "class-wise": lambda **o: ckce.ckce(y, q, reduction="class_wise", method="fourier", **o),
+    "jkce": lambda **o: ckce.jkce_estimate(y, q, method="exact", **o).se,
+    "jkce, blocks": lambda **o: ckce.jkce(y, q, method="block", **o),
+    "ece": lambda **o: ckce.ece(y, q, **o),
+    "top label": lambda **o: ckce.ece(y, q, variant="top_label", **o),
+    "quantiles": lambda **o: ckce.ece(y, q, variant="class_wise", strategy="quantile", **o),
+    "brier": lambda **o: ckce.brier(y, q, **o),
+    "weights": lambda **o: ckce.ckce(y, q, sample_weight=np.linspace(0.5, 2, len(y)), **o),
+}
+LARGE = sample(2200, 3)
+"""
+
+
+def run(script, *arguments, timeout=120, env=None):
+    """Run a script in a process of its own; what it prints last is JSON."""
+    process = subprocess.run(
+        [sys.executable, "-c", PRELUDE + script, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        env={**os.environ, **(env or {})},
+    )
+    assert process.returncode == 0, f"exit code {process.returncode}\n{process.stderr[-3000:]}"
+    return json.loads(process.stdout.splitlines()[-1])
+
+
+@pytest.fixture(scope="session")
+def failing_malloc(tmp_path_factory):
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None or sys.platform != "linux":
+        pytest.skip("needs a C compiler and Linux")
+    if SANITIZED:
+        pytest.skip("the sanitizer has a malloc of its own")
+    library = tmp_path_factory.mktemp("malloc") / "failing_malloc.so"
+    source = HERE / "failing_malloc.c"
+    subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", library, source], check=True)
+    return {"LD_PRELOAD": str(library)}
+
+
+ALLOCATIONS = """
+import ctypes
+shim = ctypes.CDLL(None)
+stay, n_threads = int(sys.argv[1]), int(sys.argv[2])
+outcome = {}
+for name, call in CALLS.items():
+    expected, failures, n = call(n_threads=n_threads), 0, 0
+    while True:
+        n += 1 + n // 10  # every one of the first ten, then fewer and fewer
+        shim.arm_malloc(n, stay)
+        try:
+            value = call(n_threads=n_threads)
+        except MemoryError:
+            fired = shim.disarm_malloc()
+            assert fired, "a MemoryError out of nothing"
+            failures += 1
+            continue
+        fired = shim.disarm_malloc()
+        assert value == expected, (name, n, value, expected)  # a thread less, or no failure
+        if not fired:
+            break
+    assert call(n_threads=n_threads) == expected, name
+    outcome[name] = failures
+print(json.dumps(outcome))
+"""
+
+
+@pytest.mark.parametrize(("stay", "n_threads"), [(0, 3), (1, 1)])
+def test_an_allocation_that_fails_is_a_memory_error(failing_malloc, stay, n_threads):
+    outcome = run(ALLOCATIONS, stay, n_threads, env=failing_malloc)
+    assert min(outcome.values()) >= 3, outcome
+
+
+LIMITED = """
+import resource
+data = sample(150_000, 40)
+ckce.ckce(y, q, n_threads=2)
+pages = int(open("/proc/self/statm").read().split()[0])
+limit = pages * resource.getpagesize() + (int(sys.argv[1]) << 20)
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+messages = []
+for options in (
+    {"method": "exact"},
+    {"method": "cholesky", "rank": 2000},
+    {"method": "fourier", "n_frequencies": 20_000},
+):
+    try:
+        ckce.ckce(*data, bandwidth=0.5, **options)
+        messages.append(None)
+    except MemoryError as error:
+        messages.append(str(error))
+    expected = ckce.ckce(y, q, bandwidth=0.5)  # and the library still works
+print(json.dumps([messages, expected]))
+"""
+
+
+@linux
+@pytest.mark.skipif(SANITIZED, reason="the sanitizer needs the address space")
+def test_little_memory_is_seen_beforehand():
+    messages, value = run(LIMITED, 300)
+    for message, advice in zip(messages, ("fourier", "rank", "n_frequencies"), strict=True):
+        assert message is not None
+        assert "GB of memory" in message
+        assert advice in message
+    assert value > 0
+
+
+INTERRUPTED = """
+y, q = sample(300_000, 10)
+rng = np.random.default_rng(int(sys.argv[1]))
+calls = [
+    lambda: ckce.ckce(y[:30_000], q[:30_000], method="exact", bandwidth=0.3),
+    lambda: ckce.estimate(y, q, method="fourier", n_frequencies=300),
+    lambda: ckce.ckce(y, q, method="cholesky", rank=1000, bandwidth=0.3),
+    lambda: ckce.jkce(y[:60_000], q[:60_000], bandwidth=0.3),
+    lambda: [ckce.ece(y, q) for _ in range(50)],
+    lambda: [ckce.brier(y, q) for _ in range(500)],
+    lambda: ckce.evaluate(y[:30_000], q[:30_000], bandwidth=0.3),
+]
+answers = []
+for call in calls:
+    for _ in range(2):
+        pressed = []
+
+        def press():
+            pressed.append(time.monotonic())
+            os.kill(os.getpid(), signal.SIGINT)
+
+        timer = threading.Timer(rng.uniform(0.0, 0.3), press)
+        try:
+            timer.start()
+            call()
+            answers.append("finished")
+        except KeyboardInterrupt:
+            answers.append(time.monotonic() - pressed[0])
+        timer.join()
+small = ckce.ckce(y[:50], q[:50])
+print(json.dumps([answers, small]))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
+@pytest.mark.skipif(SANITIZED, reason="too slow for half a second")
+def test_interrupts_at_random_moments():
+    answers, small = run(INTERRUPTED, 0)
+    assert answers.count("finished") == 0, answers
+    assert max(answers) < 0.5
+    assert small > 0
+
+
+FORKED = """
+import multiprocessing
+
+def work(seed):
+    return ckce.ckce(*sample(2500, 4, seed), method="exact", n_threads=3)
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")  # Python warns of forks beside threads: that is what is tested
+    expected = [work(seed) for seed in range(3)]
+    busy = threading.Thread(target=lambda: [work(9) for _ in range(5)])
+    busy.start()  # the fork happens in the middle of a call of another thread
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        forked = pool.map_async(work, range(3)).get(timeout=60)
+    busy.join()
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if work(0) == expected[0] else 1)
+    _, status = os.waitpid(child, 0)
+    print(json.dumps([forked == expected, status]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_fork_after_threads():
+    assert run(FORKED) == [True, 0]
+
+
+SPAWNED = """
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+import multiprocessing
+
+expected = ckce.ckce(y, q, method="exact", n_threads=3)
+with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+    call = partial(ckce.ckce, y, q, method="exact", n_threads=3)
+    values = [future.result(timeout=60) for future in [pool.submit(call) for _ in range(2)]]
+print(json.dumps([values, expected]))
+"""
+
+
+def test_spawn_after_threads():
+    values, expected = run(SPAWNED)
+    assert values == [expected] * 2
+
+
+CROWD = """
+from concurrent.futures import ThreadPoolExecutor
+
+small = {"y": y[:150], "q": q[:150]}
+y, q = small["y"], small["q"]
+del CALLS["iteration"]
+names = list(CALLS)
+expected = {name: CALLS[name]() for name in names}
+barrier = threading.Barrier(64)
+
+def work(i):
+    barrier.wait()
+    return [CALLS[names[(i + k) % len(names)]](n_threads=1 + i % 4) for k in range(3)]
+
+with ThreadPoolExecutor(64) as pool:
+    results = list(pool.map(work, range(64)))
+wrong = [
+    names[(i + k) % len(names)]
+    for i, values in enumerate(results)
+    for k, value in enumerate(values)
+    if value != expected[names[(i + k) % len(names)]]
+]
+print(json.dumps(wrong))
+"""
+
+
+def test_64_threads_at_once():
+    assert run(CROWD) == []
+
+
+MUTATED = """
+warnings.simplefilter("ignore")
+rng = np.random.default_rng(0)
+LARGE = y, q = sample(2200, 4)
+weights = np.ones(len(y))
+CALLS["weights"] = lambda **o: ckce.ckce(y, q, sample_weight=weights, **o)
+CALLS["weighted quantiles"] = lambda **o: ckce.ece(
+    y, q, variant="top_label", strategy="quantile", sample_weight=weights, **o
+)
+expected = {name: call(n_threads=2) for name, call in CALLS.items()}
+originals = [array.copy() for array in (y, q, weights)]
+garbage = np.array([np.nan, np.inf, -np.inf, 1e300, -5.0, 1e18, 7.0])
+stop = False
+
+def mutate():
+    while not stop:
+        rows = rng.integers(0, len(y), 20)
+        q[rows] = rng.choice(garbage, (20, 4))
+        y[rows] = rng.choice([-1, 4, 10**9, -(2**62), 2**62], 20)
+        weights[rows] = rng.choice(garbage, 20)
+        time.sleep(1e-5)
+        for array, original in zip((y, q, weights), originals):
+            array[:] = original
+        time.sleep(2e-4)
+
+writer = threading.Thread(target=mutate)
+writer.start()
+outcome = {}
+for name, call in CALLS.items():
+    end = time.monotonic() + float(sys.argv[1])
+    kinds = outcome.setdefault(name, {})
+    while time.monotonic() < end:
+        try:
+            kind = type(call(n_threads=2)).__name__
+        except (ValueError, MemoryError) as error:
+            kind = type(error).__name__
+        kinds[kind] = kinds.get(kind, 0) + 1
+stop = True
+writer.join()
+for array, original in zip((y, q, weights), originals):
+    array[:] = original
+assert {name: call(n_threads=2) for name, call in CALLS.items()} == expected
+print(json.dumps(outcome))
+"""
+
+
+def test_arrays_that_change_meanwhile():
+    """A number or an error, never a crash: labels are copied, and no index hangs on a number."""
+    outcome = run(MUTATED, 0.1)
+    assert all(outcome.values())
+
+
+RESIZED = """
+y, q = sample(30_000, 10)
+started, errors = threading.Event(), []
+
+def resize():
+    started.wait()
+    for array in (y, q):
+        try:
+            array.resize((10,))
+        except ValueError as error:
+            errors.append(str(error))
+
+thread = threading.Thread(target=resize)
+thread.start()
+threading.Timer(0.05, started.set).start()
+value = ckce.jkce(y, q, bandwidth=0.5)
+thread.join()
+print(json.dumps([value, ckce.jkce(y, q, bandwidth=0.5), errors]))
+"""
+
+
+def test_arrays_cannot_be_resized_meanwhile():
+    value, again, errors = run(RESIZED)
+    assert value == again
+    assert len(errors) == 2
