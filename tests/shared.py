@@ -90,6 +90,13 @@ def feature_kernel(frequencies, linear_part):
     return kernel
 
 
+def streamed(y, q, *, method, sample_weight=None, **options):
+    """CKCE by an accumulator that takes all rows as one batch."""
+    acc = ckce.CKCEAccumulator.from_sample(y, q, **options)
+    acc.update(y, q, sample_weight)
+    return acc.compute()
+
+
 @dataclass(frozen=True)
 class Case:
     """An estimator with its oracle; calling it calls the public function."""
@@ -104,7 +111,7 @@ class Case:
 
     @property
     def public(self):
-        return getattr(ckce, self.metric)
+        return streamed if self.metric == "accumulator" else getattr(ckce, self.metric)
 
     def options(self, m, bandwidth=0.7):
         """Everything that fixes the number but the data."""
@@ -145,7 +152,7 @@ class Case:
     def scale(self, y, q, bandwidth=0.7, **options):
         """The debias term, or sum k_ii |r_i|^2 / n^2 for JKCE."""
         kernel = self.oracle_kernel(q.shape[1], bandwidth)
-        if self.metric == "ckce":
+        if self.metric != "jkce":
             return reference.debias_term(y, q, kernel=kernel, bandwidth=bandwidth, **options)
         k = np.diag(reference.gram(kernel, q, q, bandwidth))
         r = np.eye(q.shape[1])[y] - q
@@ -170,6 +177,8 @@ CASES = [
     *(Case("ckce", "cholesky", kernel) for kernel in KERNELS),
     *(Case("jkce", "exact", kernel, extra) for kernel in KERNELS for extra in JKCE),
     *(Case("jkce", "fourier", kernel, extra) for kernel in FOURIER_KERNELS for extra in JKCE),
+    *(Case("accumulator", "fourier", kernel) for kernel in FOURIER_KERNELS),
+    Case("accumulator", "linear", "linear"),
 ]
 
 

@@ -7,6 +7,17 @@
 
 namespace ckce {
 
+void Scores::add(const Scores& other) {
+  weight += other.weight;
+  hits += other.hits;
+  confidence += other.confidence;
+  brier += other.brier;
+  log_loss += other.log_loss;
+  sharpness += other.sharpness;
+  residual += other.residual;
+  labels += other.labels;
+}
+
 Scores scores(const Samples& samples, Parallel& parallel) {
   const Index m = samples.m();
   Scores total;
@@ -40,16 +51,7 @@ Scores scores(const Samples& samples, Parallel& parallel) {
           sum.residual[j] += w.dot(q.col(j));
         }
       }
-      parallel.in_turn(task, [&] {
-        total.weight += sum.weight;
-        total.hits += sum.hits;
-        total.confidence += sum.confidence;
-        total.brier += sum.brier;
-        total.log_loss += sum.log_loss;
-        total.sharpness += sum.sharpness;
-        total.residual += sum.residual;
-        total.labels += sum.labels;
-      });
+      parallel.in_turn(task, [&] { total.add(sum); });
     };
   });
   return total;

@@ -15,6 +15,8 @@ struct Scores {
   double sharpness = 0.0;   // sum_i w_i |q_i|^2
   Vector residual;          // (m,), sum_i w_i (e_{y_i} - q_i)
   Vector labels;            // (m,), sum_i w_i e_{y_i}
+
+  void add(const Scores& other);
 };
 
 // O(n m)

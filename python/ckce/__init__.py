@@ -21,11 +21,14 @@ from ckce._report import Report, report
 from ckce._scan import Scan, scan
 from ckce._scores import BrierDecomposition, accuracy, brier, brier_decomposition, log_loss
 from ckce._sensitivity import Sensitivity
+from ckce._stream_evaluation import StreamEvaluation
+from ckce._streaming import CKCEAccumulator
 
 __version__ = "0.1.0"
 
 __all__ = [
     "BrierDecomposition",
+    "CKCEAccumulator",
     "CalibrationDisplay",
     "CalibrationTest",
     "ComparedModel",
@@ -41,6 +44,7 @@ __all__ = [
     "Report",
     "Scan",
     "Sensitivity",
+    "StreamEvaluation",
     "accuracy",
     "brier",
     "brier_decomposition",

@@ -259,3 +259,59 @@ def resample_cholesky(
     progress: Progress,
     /,
 ) -> tuple[Doubles, int]: ...
+
+class AccumulatorState:
+    sums: Doubles
+    tail_probs: Doubles
+    tail_labels: Labels
+    tail_weights: Doubles
+
+class AccumulatorResult:
+    rows: int
+    scores: Scores
+    bins: Doubles
+    regularization: float
+    solution: Solution
+    off_diagonal: float
+    diagonal: float
+
+class Accumulator:
+    def update(
+        self, probs: Probs, labels: Labels, weights: Doubles | None, n_threads: int, /
+    ) -> None: ...
+    def merge(self, other: AccumulatorState, n_threads: int, /) -> None: ...
+    def merge_arrays(
+        self,
+        sums: Doubles,
+        tail_probs: Doubles,
+        tail_labels: Labels,
+        tail_weights: Doubles | None,
+        n_threads: int,
+        /,
+    ) -> None: ...
+    def state(self) -> AccumulatorState: ...
+    def settled(self) -> Doubles: ...
+    def rows(self) -> int: ...
+    def solve(
+        self, regularization: float | None, full: bool, n_threads: int, /
+    ) -> AccumulatorResult: ...
+
+def chebyshev_factor(frequencies: Doubles, /) -> Doubles: ...
+def fourier_accumulator(
+    frequencies: Doubles,
+    chebyshev: Doubles,
+    linear_part: bool,
+    label_factor: Doubles | None,
+    scattered: bool,
+    debias: bool,
+    n_bins: int,
+    /,
+) -> Accumulator: ...
+def linear_accumulator(
+    n_classes: int,
+    label_factor: Doubles | None,
+    scattered: bool,
+    debias: bool,
+    n_bins: int,
+    /,
+) -> Accumulator: ...

@@ -95,15 +95,7 @@ class Evaluation:
         )
 
     def __repr__(self) -> str:
-        rows = self._rows()
-        numbers = _under_one_another([number for _, number, _ in rows])
-        lines = [self._heading()]
-        lines += [
-            f"{name:<11}{number}  {note}".rstrip()
-            for (name, _, note), number in zip(rows, numbers, strict=True)
-        ]
-        lines.append(f"{'signature':<11}{self.ckce.signature}")
-        return "\n".join(lines)
+        return table_text(self._heading(), self._rows(), self.ckce.signature)
 
     def _repr_html_(self) -> str:
         import html
@@ -193,6 +185,18 @@ def _under_one_another(numbers: list[str]) -> list[str]:
     left = max(len(before) for before, _, _ in halves)
     right = max(len(after) for _, _, after in halves)
     return [f"{before:>{left}}{dot or ' '}{after:<{right}}" for before, dot, after in halves]
+
+
+def table_text(heading: str, rows: list[tuple[str, str, str]], signature: str) -> str:
+    """Rows of name, number and remark under a heading, the signature last."""
+    numbers = _under_one_another([number for _, number, _ in rows])
+    lines = [heading]
+    lines += [
+        f"{name:<11}{number}  {note}".rstrip()
+        for (name, _, note), number in zip(rows, numbers, strict=True)
+    ]
+    lines.append(f"{'signature':<11}{signature}")
+    return "\n".join(lines)
 
 
 def _bins_remark(e: EceEstimate) -> str:

@@ -37,8 +37,9 @@ class ReliabilityCurve:
         Mean prediction, and how often it came true.
     low, high : ndarray of shape (n_bins,)
         Wilson confidence band of the frequency.
-    histogram : ndarray of shape (20,)
-        Share of the samples in 20 equal intervals of the confidence.
+    histogram : ndarray
+        Share of the samples in equal intervals of the confidence: 20 of them, or the bins that an
+        accumulator has.
     """
 
     name: str
@@ -70,15 +71,28 @@ def _curve(
 ) -> ReliabilityCurve:
     """The curve of a binary problem, of its class 1."""
     table = scalar_bins(samples, True, strategy, n_bins, n_threads)
-    kept = table.count[:, 1] > 0
-    weight, prob, hits = (array[kept, 1] for array in (table.weight, table.prob, table.hits))
-    low, high = _wilson(hits, weight, level)
-    edges = table.edges[:, 1]
+    bins = np.column_stack(
+        [array[:, 1] for array in (table.weight, table.prob, table.hits, table.count)]
+    )
     spread = scalar_bins(samples, True, "uniform", HISTOGRAM_BINS, n_threads).weight[:, 1]
+    return curve_of_bins(name, table.edges[:, 1], bins, spread, level)
+
+
+def curve_of_bins(
+    name: str,
+    edges: NDArray[np.float64],
+    bins: NDArray[np.float64],
+    spread: NDArray[np.float64],
+    level: float,
+) -> ReliabilityCurve:
+    """The curve of a table of bins, whose columns are weight, sum of p, hits and rows."""
+    kept = bins[:, 3] > 0
+    weight, prob, hits, count = bins[kept].T
+    low, high = _wilson(hits, weight, level)
     return ReliabilityCurve(
         name=name,
         edges=np.column_stack([edges[:-1], edges[1:]])[kept],
-        counts=table.count[kept, 1].astype(np.int64),
+        counts=count.astype(np.int64),
         confidence=prob / weight,
         frequency=hits / weight,
         low=low,

@@ -56,10 +56,12 @@ def check_samples(
     from_logits: bool,
     n_threads: int,
     scan: bool = True,
+    n_classes: int | None = None,
 ) -> Samples:
     """Check a calibration set; rows of weight zero are dropped.
 
-    Without `scan` the numbers may be left `unchecked`, for a pass that checks and computes.
+    Without `scan` the numbers may be left `unchecked`, for a pass that checks and computes. With
+    `n_classes` it is a batch of a stream with so many classes, and no row may be left of it.
     """
     if isinstance(y_true, Samples):  # it came through this door before
         return y_true
@@ -67,8 +69,11 @@ def check_samples(
     probs = _as_array("y_prob", y_prob)
     _check_swapped(truth, probs)
     tolerance = _HALF_SUM_TOLERANCE if _is_half(y_prob, probs) else _SUM_TOLERANCE
-    probs = _as_probs(probs, from_logits=from_logits, normalize=normalize)
+    stream = n_classes is not None
+    probs = _as_probs(probs, from_logits=from_logits, normalize=normalize, stream=stream)
     n, m = probs.shape
+    if stream and m != n_classes:
+        raise ValueError(f"y_prob must have {n_classes} columns (n_classes), got {m}")
     if truth.ndim != 1:
         hint = "; pass y_true.argmax(axis=1) if it is one-hot" if truth.ndim == 2 else ""
         raise ValueError(f"y_true must have shape (n_samples,), got {truth.shape}{hint}")
@@ -76,7 +81,12 @@ def check_samples(
         raise ValueError(
             f"y_true and y_prob must have the same number of rows, got {truth.shape[0]} and {n}"
         )
-    indices = _as_indices(truth, m, labels)
+    if stream and labels is None and truth.dtype.kind in "USO" and n > 0:
+        raise ValueError(
+            "labels must be given for a stream of string labels, got None: a batch alone does not "
+            "tell which column each belongs to"
+        )
+    indices = _as_indices(truth, m, labels) if n > 0 else np.zeros(0, np.int64)
     if not scan and sample_weight is None:
         return Samples(indices, probs, None, unchecked=tolerance)
     if np.may_share_memory(indices, truth):
@@ -85,6 +95,10 @@ def check_samples(
     report = _core.validate(probs, indices, tolerance, n_threads)
     raise_for(report, n, m, check_sums=True)
     weights = _as_weights(sample_weight, n)
+    if weights is not None and not stream:
+        if not weights.any():
+            raise ValueError("sample_weight must not be zero everywhere")
+        warn_of_scale(float(weights.mean()), stacklevel=5)
     if weights is not None and not weights.all():
         kept = weights > 0.0
         probs, indices, weights = probs[kept], indices[kept], weights[kept]
@@ -229,7 +243,9 @@ def _check_swapped(truth: NDArray[Any], probs: NDArray[Any]) -> None:
         )
 
 
-def _as_probs(array: NDArray[Any], *, from_logits: bool, normalize: bool) -> NDArray[np.floating]:
+def _as_probs(
+    array: NDArray[Any], *, from_logits: bool, normalize: bool, stream: bool = False
+) -> NDArray[np.floating]:
     if array.dtype.kind not in "fiub":
         raise TypeError(
             f"y_prob must hold real numbers, got dtype {array.dtype}"
@@ -240,7 +256,7 @@ def _as_probs(array: NDArray[Any], *, from_logits: bool, normalize: bool) -> NDA
             "y_prob must have shape (n_samples, n_classes), or (n_samples,) for the positive class, "
             f"got {array.shape}"
         )
-    if array.shape[0] == 0:
+    if array.shape[0] == 0 and not stream:
         raise ValueError(f"y_prob must have at least one row, got shape {array.shape}")
     if array.ndim == 2 and array.shape[1] < 2:
         raise ValueError(
@@ -373,8 +389,6 @@ def _as_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
             f"sample_weight must be finite and not negative, row {row} is {weights[row]} "
             f"({int(bad.sum())} of {n} rows are not)"
         )
-    if not weights.any():
-        raise ValueError("sample_weight must not be zero everywhere")
     tiny = (weights > 0.0) & (weights < _LEAST_WEIGHT)
     if tiny.any():
         row = int(np.argmax(tiny))
@@ -382,20 +396,23 @@ def _as_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
             f"sample_weight must be 0 or at least {_LEAST_WEIGHT:g}, row {row} is {weights[row]} "
             f"({int(tiny.sum())} of {n} rows are below): set them to 0 to leave the rows out"
         )
-    if weights.max() > _LARGEST_WEIGHT or weights.sum() > _LARGEST_WEIGHT:
+    if weights.max(initial=0.0) > _LARGEST_WEIGHT or weights.sum() > _LARGEST_WEIGHT:
         raise ValueError(
             f"sample_weight must sum to at most 2**53, got {weights.astype(np.longdouble).sum():.3g}; "
             "rescale the weights, to mean 1 if they are importances"
         )
-    mean = weights.mean()
+    return weights
+
+
+def warn_of_scale(mean: float, stacklevel: int) -> None:
+    """Warn of weights that look like importances; `mean` is their mean."""
     if not 0.1 <= mean <= 10.0:
         warnings.warn(
             f"sample_weight has mean {mean:.3g}; weights count copies of a row, and CKCE depends on "
             "their sum through lambda = N^(-1/4): rescale them to mean 1 if they are importances",
             UserWarning,
-            stacklevel=5,
+            stacklevel=stacklevel,
         )
-    return weights
 
 
 def raise_for(report: _core.Report, n: int, m: int, *, check_sums: bool) -> None:

@@ -35,6 +35,8 @@ Matrix triangular_factor(Matrix& c) {
   return c.topRows(c.cols()).triangularView<Eigen::Upper>();
 }
 
+}  // namespace
+
 // With two classes frequencies orthogonal to (1, 1) see x = q_2 - q_1 only. On [-1, 1] the 2 D
 // functions cos(t x), sin(t x) are T(x) C', T the first k Chebyshev polynomials, to round-off, with
 // k about 25 where D = 100. Only Phi Phi' = T C'C T' matters, so with C = U F' the features T F do
@@ -58,6 +60,8 @@ Matrix chebyshev_factor(const Matrix& frequencies) {
   c /= std::sqrt(static_cast<double>(count));
   return triangular_factor(c);
 }
+
+namespace {
 
 template <class Scalar, class Q, class Phi>
 void fill_chebyshev(const Q& q, const Eigen::MatrixX<Scalar>& factor, Phi phi) {
@@ -113,9 +117,12 @@ void fill_fourier(const Q& q, const Eigen::MatrixX<Scalar>& frequencies,
 }  // namespace
 
 Fourier::Fourier(Matrix frequencies, bool linear_part)
+    : Fourier(frequencies, chebyshev_factor(frequencies), linear_part) {}
+
+Fourier::Fourier(Matrix frequencies, Matrix chebyshev, bool linear_part)
     : frequencies_(std::move(frequencies)),
       float_frequencies_(frequencies_.cast<float>()),
-      chebyshev_(chebyshev_factor(frequencies_)),
+      chebyshev_(std::move(chebyshev)),
       float_chebyshev_(chebyshev_.cast<float>()),
       trigonometric_(chebyshev_.size() > 0 ? chebyshev_.rows() : 2 * frequencies_.rows()),
       linear_part_(linear_part) {}

@@ -6,10 +6,16 @@
 
 namespace ckce {
 
+// What stands for the trigonometric part of two classes, see fourier.cpp: (k, k) with k < D, or
+// empty where there is no such thing.
+Matrix chebyshev_factor(const Matrix& frequencies);
+
 class Fourier : public Features {
  public:
   // frequencies (D, m), already divided by the bandwidth
   Fourier(Matrix frequencies, bool linear_part);
+  // The same with a factor that was computed before: a state's features must not change.
+  Fourier(Matrix frequencies, Matrix chebyshev, bool linear_part);
 
   Index d() const override { return trigonometric_ + (linear_part_ ? frequencies_.cols() : 0); }
   bool starts_with_q() const override { return linear_part_; }

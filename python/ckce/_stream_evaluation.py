@@ -1,0 +1,143 @@
+"""What a streaming state can tell."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckce._attribution import Attribution, attribute
+from ckce._ece import EceEstimate
+from ckce._evaluate import _ZERO, _digits, table_text
+from ckce._reliability import ReliabilityDiagram
+
+
+@dataclass(frozen=True)
+class StreamEvaluation:
+    """Accuracy, scoring rules and calibration errors out of one pass; ``float(e)`` is the CKCE.
+
+    There is no interval: standard errors need a second pass over the rows, which a state of sums
+    does not have. `ckce.estimate` gives them for data in memory.
+
+    Attributes
+    ----------
+    n_samples, n_classes : int
+        Shape of the data (rows of weight zero are not counted).
+    weight : float
+        N, the sum of the weights; `n_samples` without weights.
+    accuracy, log_loss, brier, mean_confidence : float
+        As in `Evaluation`.
+    ckce : float
+        CKCE, biased upwards: see `ckce_floor`.
+    ckce_debiased, ckce_floor : float or None
+        Centred at 0 under calibration; mean of `ckce` for a calibrated model. None with
+        ``debias=False``.
+    jkce : float or None
+        Unbiased JKCE, may be negative; None for a weight of at most 1.
+    jkce_biased : float
+        Biased JKCE, at least 0.
+    ece_top_label : EceEstimate
+        ECE of the confidence over uniform bins, L1.
+    reliability : ReliabilityDiagram
+        The same bins as a diagram; `plot` draws it.
+    per_class : ndarray of shape (n_classes,) or None
+        Contributions of the classes to `ckce`; None with a label kernel.
+    mean_residual : ndarray of shape (n_classes,)
+        Mean of e_y - q.
+    classes : tuple
+        The classes, in the order of the columns.
+    bandwidth, bandwidth_source : float or None, str
+        Bandwidth and where it comes from.
+    regularization : float
+        lambda.
+    method : str
+        The features: ``fourier``, ``linear`` or ``landmarks``.
+    signature : str
+        Names everything that changes the CKCE.
+    """
+
+    n_samples: int
+    n_classes: int
+    weight: float
+    accuracy: float
+    log_loss: float
+    brier: float
+    mean_confidence: float
+    ckce: float
+    ckce_debiased: float | None
+    ckce_floor: float | None
+    jkce: float | None
+    jkce_biased: float
+    ece_top_label: EceEstimate = field(repr=False)
+    reliability: ReliabilityDiagram = field(repr=False, compare=False)
+    per_class: NDArray[np.float64] | None = field(repr=False, compare=False)
+    mean_residual: NDArray[np.float64] = field(repr=False, compare=False)
+    classes: tuple[Any, ...] = field(repr=False)
+    bandwidth: float | None
+    bandwidth_source: str
+    regularization: float
+    method: str
+    signature: str
+
+    def __float__(self) -> float:
+        return self.ckce
+
+    def attribution(self) -> Attribution:
+        """Which classes are to blame, as in `Estimate.attribution`."""
+        if self.per_class is None:
+            raise ValueError(
+                "attribution needs contributions of single classes, which a label kernel does not "
+                "leave"
+            )
+        return attribute(self.classes, self.per_class, self.mean_residual, self.ckce)
+
+    def _rows(self) -> list[tuple[str, str, str]]:
+        lean = "over" if self.mean_confidence > self.accuracy else "under"
+        gap = abs(self.mean_confidence - self.accuracy)
+        floor = "" if self.ckce_floor is None else f"floor {_digits(self.ckce_floor)}: the mean "
+        rows: list[tuple[str, float | None, str]] = [
+            ("accuracy", self.accuracy, f"mean confidence {_digits(self.mean_confidence)}"),
+            ("log loss", self.log_loss, "" if math.isfinite(self.log_loss) else _ZERO),
+            ("Brier", self.brier, ""),
+            ("CKCE", self.ckce, floor + "of a calibrated model" if floor else "no floor kept"),
+            ("debiased", self.ckce_debiased, "no interval: needs the rows"),
+            ("JKCE", self.jkce, f"unbiased; biased {_digits(self.jkce_biased)}"),
+            ("top label", self.ece_top_label.value, f"ECE; {lean}confident by {_digits(gap)}"),
+        ]
+        return [(name, _digits(number), note) for name, number, note in rows if number is not None]
+
+    def __repr__(self) -> str:
+        bandwidth = "" if self.bandwidth is None else f", bandwidth {self.bandwidth:.6g}"
+        heading = f"n = {self.n_samples}, m = {self.n_classes}, {self.method} features{bandwidth}"
+        return table_text(heading, self._rows(), self.signature)
+
+    def to_dict(self) -> dict[str, float | int | str | None]:
+        """All numbers, flat and ready for JSON; what is not finite becomes None."""
+        numbers: dict[str, float | int | str | None] = {
+            "n_samples": self.n_samples,
+            "n_classes": self.n_classes,
+            "weight": self.weight,
+            "accuracy": self.accuracy,
+            "mean_confidence": self.mean_confidence,
+            "log_loss": self.log_loss,
+            "brier": self.brier,
+            "ckce": self.ckce,
+            "ckce_floor": self.ckce_floor,
+            "ckce_debiased": self.ckce_debiased,
+            "ckce_method": self.method,
+            "bandwidth": self.bandwidth,
+            "regularization": self.regularization,
+            "jkce": self.jkce,
+            "jkce_biased": self.jkce_biased,
+            "ece_top_label": self.ece_top_label.value,
+            "n_bins": self.ece_top_label.n_bins,
+            "ckce_signature": self.signature,
+            "ece_signature": self.ece_top_label.signature,
+        }
+        return {
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in numbers.items()
+        }

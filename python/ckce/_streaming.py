@@ -1,0 +1,845 @@
+"""CKCE of data that does not fit into memory, or onto one machine."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckce import _core, _state
+from ckce._bandwidth import MEDIAN_ROWS, pooled_median
+from ckce._config import resolve_threads
+from ckce._ece import EceEstimate, check_bins, preparation
+from ckce._frequencies import SAMPLERS, fourier_frequencies
+from ckce._kernels import KERNELS
+from ckce._metrics import _check_regularization, _label_factor, _refuse_beside_frequencies
+from ckce._reliability import ReliabilityDiagram, curve_of_bins
+from ckce._stream_evaluation import StreamEvaluation
+from ckce._validate import (
+    Samples,
+    _as_classes,
+    check_bool,
+    check_choice,
+    check_count,
+    check_matrix,
+    check_positive,
+    check_samples,
+    check_seed,
+    class_names,
+    digest,
+    warn_of_scale,
+)
+
+#: From so many classes on the state holds Phi'Y in place of Phi'R. Part of the file format.
+_SCATTERED_CLASSES = 32
+
+
+@dataclass(frozen=True)
+class _Config:
+    """Everything that two states must share to be merged, but for the source of the bandwidth."""
+
+    n_classes: int
+    method: str
+    kernel: str
+    bandwidth: float | None
+    bandwidth_source: str
+    n_frequencies: int | None
+    sampler: str | None
+    random_state: int | None
+    frequencies: str | None  # digest, if given
+    label_kernel: str | None  # digest
+    regularization: float | None
+    debias: bool
+    n_bins: int
+    labels: tuple[Any, ...] | None
+    normalize: bool
+    from_logits: bool
+
+    @property
+    def pending(self) -> bool:
+        """The bandwidth is to come from the first rows."""
+        return self.bandwidth is None and self.bandwidth_source == "median"
+
+    @property
+    def linear_part(self) -> bool:
+        return KERNELS[self.kernel].linear_part
+
+    @property
+    def scattered(self) -> bool:
+        starts_with_q = self.linear_part and self.method in ("fourier", "linear")
+        return starts_with_q and self.n_classes >= _SCATTERED_CLASSES
+
+    def difference(self, other: _Config) -> tuple[str, Any, Any] | None:
+        """Name and values of the first field that forbids a merge."""
+        for field in dataclasses.fields(self):
+            mine, theirs = getattr(self, field.name), getattr(other, field.name)
+            if field.name != "bandwidth_source" and mine != theirs:
+                return field.name, mine, theirs
+        return None
+
+    def signature(self, n: int, weight: float) -> str:
+        words = ["ckce", "v0.1", f"method:{self.method}"]
+        if self.frequencies is not None:
+            words.append(f"frequencies:{self.frequencies}")
+        elif self.sampler is not None:
+            words.append(f"sampler:{self.sampler}")
+        words.append(f"k:{self.kernel}")
+        if self.bandwidth is not None:
+            source = "" if self.bandwidth_source == "given" else f"({self.bandwidth_source})"
+            words.append(f"gamma:{self.bandwidth!r}{source}")
+        if self.n_frequencies is not None:
+            words.append(f"D:{self.n_frequencies}")
+        if self.random_state is not None:
+            words.append(f"s:{self.random_state}")
+        lam = "n^-0.25" if self.regularization is None else repr(self.regularization)
+        words += [f"lam:{lam}", f"n:{n}", f"m:{self.n_classes}"]
+        if weight != n:
+            words.append(f"w:{weight!r}(streamed)")
+        if self.label_kernel is not None:
+            words.append(f"l:{self.label_kernel}")
+        prepared = preparation(self.normalize, self.from_logits)
+        if prepared is not None:
+            words.append(f"in:{prepared}")
+        words.append("p:float64")
+        return "|".join(words)
+
+
+class CKCEAccumulator:
+    r"""CKCE and its companions of a stream of batches, in memory that does not grow with the rows.
+
+    The state is sums over rows, :math:`\Phi^\top \Phi`, :math:`\Phi^\top R` and their like for
+    random Fourier features :math:`\Phi`, so states of parts of the data can be merged by addition:
+
+    .. math:: \mathrm{CKCE} = \lVert (\Phi^\top\Phi + \lambda n I)^{-1} \Phi^\top R \rVert_F^2
+
+    0 is strong calibration; the value is biased upwards, see `evaluate` for floor and debiased
+    value. `compute` equals ``ckce.ckce(method="fourier")`` on all rows to 1e-12. Any split of the
+    rows into batches gives the same bits; merged states agree to 1e-12. One accumulator may be used
+    from several threads, and a call that raises leaves it as it was.
+
+    Parameters
+    ----------
+    n_classes : int
+        m.
+    bandwidth : float or "median"
+        Give it, or use `from_sample`, if states are to be merged. With ``"median"`` it is the
+        median of the first 2000 rows (of all rows while there are fewer), which are held back until
+        then.
+    kernel : {"linear_gaussian", "gaussian", "laplace", "linear"}
+        Kernel on the simplex.
+    n_frequencies, sampler, random_state, frequencies
+        As in `ckce`.
+    label_kernel, regularization
+        As in `ckce`.
+    debias : bool
+        Also keep the sums for the debiased value and the floor; about three times the work.
+    n_bins : int
+        Uniform bins of the confidence, for the top-label ECE and the reliability diagram.
+    labels : sequence, optional
+        The label of each column, as in `ckce`; needed for string labels.
+    normalize, from_logits : bool
+        As in `ckce`, for every batch.
+    shard_id : str, optional
+        Name of the part of the data that this accumulator will see. States that share one are not
+        merged, so that no part counts twice.
+    n_threads : int, optional
+        Threads; never changes a bit of the result. A batch needs several thousand rows to occupy
+        them.
+
+    Notes
+    -----
+    An update costs O(n d^2), d = m + 2 D features; `compute` O(d^3). The state has about d (d + m)
+    numbers, 2 d^2 more with `debias`: 1.2 MB for m = 10, 52 MB for m = 1000 (D = 100). Up to
+    1023 rows wait in it until a block is full; a saved state contains them.
+
+    Examples
+    --------
+    >>> import ckce
+    >>> acc = ckce.CKCEAccumulator(n_classes=2, bandwidth=0.5)
+    >>> acc.update([0, 1], [[0.9, 0.1], [0.2, 0.8]])
+    >>> acc.update([1, 0], [[0.6, 0.4], [0.7, 0.3]])
+    >>> round(acc.compute(), 6)
+    0.023584
+    >>> acc
+    CKCEAccumulator(n_classes=2, method='fourier', kernel='linear_gaussian', bandwidth=0.5, n_samples=4)
+    """
+
+    def __init__(
+        self,
+        n_classes: int,
+        *,
+        bandwidth: float | str = "median",
+        kernel: str = "linear_gaussian",
+        n_frequencies: int = 100,
+        sampler: str = "gaussian",
+        frequencies: Any = None,
+        label_kernel: Any = None,
+        regularization: float | None = None,
+        random_state: int = 0,
+        debias: bool = True,
+        n_bins: int = 10,
+        labels: Any = None,
+        normalize: bool = False,
+        from_logits: bool = False,
+        shard_id: str | None = None,
+        n_threads: int | None = None,
+    ) -> None:
+        m = check_count("n_classes", n_classes)
+        if m < 2:
+            raise ValueError(f"n_classes must be at least 2, got {n_classes}")
+        check_choice("kernel", kernel, list(KERNELS))
+        check_choice("sampler", sampler, SAMPLERS)
+        seed = check_seed(random_state)
+        if regularization is not None:
+            regularization, _ = _check_regularization(regularization, 1.0)
+        given = None
+        if frequencies is not None:
+            _refuse_beside_frequencies(bandwidth, n_frequencies, sampler)
+            given = check_matrix("frequencies", frequencies, (None, m))
+        if kernel == "linear":
+            _refuse_for_linear(bandwidth, n_frequencies, sampler, frequencies)
+            gamma, source = None, "none"
+        elif given is not None:
+            gamma, source = None, "frequencies"
+        elif isinstance(bandwidth, str):
+            gamma, source = None, check_choice("bandwidth", bandwidth, ["median"])
+        else:
+            gamma, source = check_positive("bandwidth", bandwidth), "given"
+        drawn = kernel != "linear" and given is None
+        self._config = _Config(
+            n_classes=m,
+            method="linear" if kernel == "linear" else "fourier",
+            kernel=kernel,
+            bandwidth=gamma,
+            bandwidth_source=source,
+            n_frequencies=check_count("n_frequencies", n_frequencies) if drawn else None,
+            sampler=sampler if drawn else None,
+            random_state=seed if drawn else None,
+            frequencies=None if given is None else digest(given),
+            label_kernel=None,
+            regularization=regularization,
+            debias=check_bool("debias", debias),
+            n_bins=check_bins(n_bins),
+            labels=None if labels is None else _check_labels(labels, m),
+            normalize=check_bool("normalize", normalize),
+            from_logits=check_bool("from_logits", from_logits),
+        )
+        if normalize and from_logits:
+            raise ValueError("normalize and from_logits exclude each other, got True for both")
+        factor = _label_factor(label_kernel, m)
+        if factor is not None:
+            matrix = check_matrix("label_kernel", label_kernel, (m, m))
+            self._config = dataclasses.replace(self._config, label_kernel=digest(matrix))
+        if drawn:  # refuses what has no frequencies
+            given = self._draw(1.0)
+        threads = resolve_threads(n_threads)
+        self._set_up(self._config, given, factor, _check_shard(shard_id), threads)
+
+    def _set_up(
+        self,
+        config: _Config,
+        frequencies: NDArray[np.float64] | None,
+        factor: NDArray[np.float64] | None,
+        shard_id: str | None,
+        n_threads: int,
+        chebyshev: NDArray[np.float64] | None = None,
+    ) -> None:
+        """Everything but the arguments' checks; `frequencies` are those at bandwidth 1 if drawn."""
+        self._config = config
+        self._stored_chebyshev = chebyshev
+        self._frequencies = frequencies
+        self._factor = factor
+        self._shard_id = shard_id
+        self._n_threads = n_threads
+        self._lock = threading.Lock()  # of what follows, but not of what the engine does
+        self._shards = frozenset(() if shard_id is None else (shard_id,))
+        self._held: list[Samples] = []
+        self._engine = None if config.pending else self._make_engine(config)
+
+    def _draw(self, bandwidth: float) -> NDArray[np.float64]:
+        config = self._config
+        assert config.n_frequencies is not None
+        assert config.sampler is not None
+        assert config.random_state is not None
+        return fourier_frequencies(
+            config.n_classes,
+            config.n_frequencies,
+            bandwidth=bandwidth,
+            kernel=config.kernel,
+            sampler=config.sampler,
+            random_state=config.random_state,
+        )
+
+    def _make_engine(self, config: _Config) -> _core.Accumulator:
+        tail = (self._factor, config.scattered, config.debias, config.n_bins)
+        if config.method == "linear":
+            return _core.linear_accumulator(config.n_classes, *tail)
+        assert self._frequencies is not None
+        scale = 1.0 if config.bandwidth is None else config.bandwidth
+        frequencies = np.asfortranarray(self._frequencies / scale)
+        chebyshev = np.asfortranarray(self._chebyshev(config))
+        return _core.fourier_accumulator(frequencies, chebyshev, config.linear_part, *tail)
+
+    def _chebyshev(self, config: _Config) -> NDArray[np.float64]:
+        """What stands for the trigonometric features of two classes; empty if nothing does.
+
+        A state that was loaded keeps its own: sums of other features cannot be added to it.
+        """
+        if self._stored_chebyshev is not None:
+            return self._stored_chebyshev
+        assert self._frequencies is not None
+        scale = 1.0 if config.bandwidth is None else config.bandwidth
+        return _core.chebyshev_factor(np.asfortranarray(self._frequencies / scale))
+
+    @classmethod
+    def from_sample(cls, y_true: Any, y_prob: Any, **options: Any) -> CKCEAccumulator:
+        """An empty accumulator whose bandwidth is the median of a sample.
+
+        The rows of the sample are *not* counted; pass them to `update` as well if they are part of
+        the data. Give the same sample (or its ``bandwidth``) to all accumulators that are to be
+        merged.
+
+        Parameters
+        ----------
+        y_true, y_prob
+            The sample, as in `ckce`; a few thousand rows suffice.
+        **options
+            Of the class, but for `n_classes` and `bandwidth`.
+
+        Returns
+        -------
+        CKCEAccumulator
+
+        Examples
+        --------
+        >>> import ckce
+        >>> y, q = [0, 1, 1], [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]]
+        >>> acc = ckce.CKCEAccumulator.from_sample(y, q)
+        >>> acc.n_samples, round(acc.bandwidth, 6)
+        (0, 0.565685)
+        """
+        for name in ("n_classes", "bandwidth"):
+            if name in options:
+                raise TypeError(f"{name} comes from the sample, got {name}={options[name]!r}")
+        labels = options.pop("labels", None)
+        samples = check_samples(
+            y_true,
+            y_prob,
+            labels=labels,
+            sample_weight=options.pop("sample_weight", None),
+            normalize=check_bool("normalize", options.get("normalize", False)),
+            from_logits=check_bool("from_logits", options.get("from_logits", False)),
+            n_threads=resolve_threads(options.get("n_threads")),
+        )
+        names = class_names(y_true, labels, samples.m)
+        if labels is not None or isinstance(names[0], str):
+            options["labels"] = names
+        acc = cls(samples.m, **options)
+        if acc._config.pending:
+            acc._config = acc._with_median(samples, f"median of a sample of {samples.n}")
+            acc._engine = acc._make_engine(acc._config)
+        return acc
+
+    def _with_median(self, samples: Samples, source: str) -> _Config:
+        config = self._config
+        assert config.random_state is not None
+        gamma, how = pooled_median(
+            [samples], config.kernel, config.random_state, resolve_threads(None)
+        )
+        words = source if how.startswith("median") else f"{source}: {how}"
+        return dataclasses.replace(config, bandwidth=gamma, bandwidth_source=words)
+
+    @property
+    def n_classes(self) -> int:
+        """m."""
+        return self._config.n_classes
+
+    @property
+    def n_samples(self) -> int:
+        """Rows of positive weight so far."""
+        with self._lock:
+            held = sum(samples.n for samples in self._held)
+            return held if self._engine is None else self._engine.rows()
+
+    @property
+    def bandwidth(self) -> float | None:
+        """The bandwidth; None for the linear kernel, given frequencies, or until it is known."""
+        return self._config.bandwidth
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """What must be the same in states that are merged, and where the bandwidth comes from."""
+        return dataclasses.asdict(self._config)
+
+    @property
+    def shards(self) -> frozenset[str]:
+        """Names of the parts of the data in this state."""
+        return self._shards
+
+    def update(self, y_true: Any, y_prob: Any, sample_weight: Any = None) -> None:
+        """Add a batch of rows; a batch without rows changes nothing.
+
+        Parameters
+        ----------
+        y_true, y_prob, sample_weight
+            As in `ckce`. Weights count copies of a row.
+        """
+        config = self._config
+        samples = check_samples(
+            y_true,
+            y_prob,
+            labels=config.labels,
+            sample_weight=sample_weight,
+            normalize=config.normalize,
+            from_logits=config.from_logits,
+            n_threads=self._n_threads,
+            n_classes=config.n_classes,
+        )
+        if samples.n == 0:
+            return
+        if self._engine is None:
+            with self._lock:
+                if self._engine is None:
+                    self._hold(samples)
+                    return
+        _feed(self._engine, samples, self._n_threads)
+
+    def _hold(self, samples: Samples) -> None:
+        """Wait for the rows that the bandwidth comes from. Under the lock."""
+        wanted = MEDIAN_ROWS - sum(held.n for held in self._held)
+        if samples.n < wanted:
+            self._held.append(_copied(samples))
+            return
+        first = _joined([*self._held, _rows(samples, slice(0, wanted))])
+        config = self._with_median(first, f"median of the first {MEDIAN_ROWS} rows")
+        engine = self._make_engine(config)
+        _feed(engine, first, self._n_threads)
+        _feed(engine, _rows(samples, slice(wanted, None)), self._n_threads)
+        self._held, self._config, self._engine = [], config, engine
+
+    def _current(self) -> tuple[_core.Accumulator, _Config]:
+        """The engine, or one for the rows held back."""
+        with self._lock:
+            if self._engine is not None:
+                return self._engine, self._config
+            if not self._held:
+                raise ValueError("the accumulator holds no rows yet; call update first")
+            rows = _joined(self._held)
+            config = self._with_median(rows, "median")
+        engine = self._make_engine(config)
+        _feed(engine, rows, self._n_threads)
+        return engine, config
+
+    def compute(self) -> float:
+        """CKCE of all rows so far, at least 0."""
+        engine, config = self._current()
+        return engine.solve(config.regularization, False, self._n_threads).solution.value
+
+    def evaluate(self) -> StreamEvaluation:
+        """Everything the state can tell, in one table; no interval, which needs the rows.
+
+        Returns
+        -------
+        StreamEvaluation
+
+        Examples
+        --------
+        >>> import ckce
+        >>> acc = ckce.CKCEAccumulator(n_classes=2, bandwidth=0.4)
+        >>> acc.update([0, 1, 1, 0, 1, 0], [0.1, 0.8, 0.4, 0.3, 0.9, 0.6])
+        >>> acc.evaluate()
+        n = 6, m = 2, fourier features, bandwidth 0.4
+        accuracy    0.6667  mean confidence 0.7500
+        log loss    0.4372
+        Brier       0.2900
+        CKCE        0.0031  floor 0.0522: the mean of a calibrated model
+        debiased   -0.0367  no interval: needs the rows
+        JKCE       -0.0861  unbiased; biased 0.0027
+        top label   0.3167  ECE; overconfident by 0.0833
+        signature  ckce|v0.1|method:fourier|sampler:gaussian|k:linear_gaussian|gamma:0.4|D:100|s:0|lam:n^-0.25|n:6|m:2|p:float64
+        """
+        engine, config = self._current()
+        result = engine.solve(config.regularization, config.debias, self._n_threads)
+        scores, solution, n = result.scores, result.solution, result.rows
+        weight = scores.weight
+        if weight != n:
+            warn_of_scale(weight / n, stacklevel=3)
+        return StreamEvaluation(
+            n_samples=n,
+            n_classes=config.n_classes,
+            weight=weight,
+            accuracy=scores.hits / weight,
+            log_loss=scores.log_loss / weight,
+            brier=scores.brier / weight,
+            mean_confidence=scores.confidence / weight,
+            ckce=solution.value,
+            ckce_debiased=solution.value - solution.debias if config.debias else None,
+            ckce_floor=solution.floor if config.debias else None,
+            jkce=result.off_diagonal / (weight * (weight - 1.0)) if weight > 1.0 else None,
+            jkce_biased=(result.off_diagonal + result.diagonal) / weight**2,
+            ece_top_label=_top_label_ece(config, result),
+            reliability=_reliability(config, result),
+            per_class=None if self._factor is not None else solution.per_class,
+            mean_residual=scores.residual / weight,
+            classes=tuple(range(config.n_classes)) if config.labels is None else config.labels,
+            bandwidth=config.bandwidth,
+            bandwidth_source=config.bandwidth_source,
+            regularization=result.regularization,
+            method=config.method,
+            signature=config.signature(n, weight),
+        )
+
+    def merge(self, other: CKCEAccumulator) -> CKCEAccumulator:
+        """Add the rows of another accumulator; returns this one.
+
+        Both must have been made with the same options, and the bandwidth must be known. Parts with
+        the same `shard_id` are refused.
+
+        Parameters
+        ----------
+        other : CKCEAccumulator
+            Stays as it is.
+
+        Returns
+        -------
+        CKCEAccumulator
+            This accumulator.
+        """
+        if not isinstance(other, CKCEAccumulator):
+            raise TypeError(f"other must be a CKCEAccumulator, got {type(other).__name__}")
+        for acc in (self, other):
+            acc._known_engine("merging")
+        found = self._config.difference(other._config)
+        if found is not None:
+            raise ValueError("{} must be the same to merge, got {!r} and {!r}".format(*found))
+        if self._config.method == "fourier":
+            a, b = (acc._chebyshev(acc._config) for acc in (self, other))
+            if a.shape != b.shape or not np.allclose(a, b, rtol=0.0, atol=1e-12):
+                raise ValueError(
+                    "features must be the same to merge, got states written by versions of ckce that "
+                    "compute them differently"
+                )
+        with other._lock:
+            state, shards = other._known_engine("merging").state(), other._shards
+        with self._lock:
+            twice = sorted(self._shards & shards)
+            if twice:
+                more = f" and {len(twice) - 1} more" if len(twice) > 1 else ""
+                raise ValueError(f"shard_id {twice[0]!r}{more} is in both states; merge it once")
+            self._known_engine("merging").merge(state, self._n_threads)
+            self._shards |= shards
+        return self
+
+    def __iadd__(self, other: CKCEAccumulator) -> CKCEAccumulator:
+        if not isinstance(other, CKCEAccumulator):
+            return NotImplemented
+        return self.merge(other)
+
+    def __add__(self, other: CKCEAccumulator) -> CKCEAccumulator:
+        if not isinstance(other, CKCEAccumulator):
+            return NotImplemented
+        return self.copy().merge(other)
+
+    def __radd__(self, other: Any) -> CKCEAccumulator:
+        return self.copy() if other == 0 else NotImplemented  # for sum()
+
+    def reset(self) -> None:
+        """Forget all rows. A bandwidth that came from the first rows is forgotten, too."""
+        with self._lock:
+            if self._config.bandwidth_source.startswith("median of the first"):
+                self._config = dataclasses.replace(
+                    self._config, bandwidth=None, bandwidth_source="median"
+                )
+                self._stored_chebyshev = None
+            self._shards = frozenset(() if self._shard_id is None else (self._shard_id,))
+            self._held = []
+            self._engine = None if self._config.pending else self._make_engine(self._config)
+
+    def fresh(self, shard_id: str | None = None) -> CKCEAccumulator:
+        """An empty accumulator with the same options and bandwidth, for another part of the data."""
+        twin = object.__new__(type(self))
+        twin._set_up(
+            self._config,
+            self._frequencies,
+            self._factor,
+            _check_shard(shard_id),
+            self._n_threads,
+            self._stored_chebyshev,
+        )
+        return twin
+
+    def copy(self) -> CKCEAccumulator:
+        """An accumulator with the same state, independent of this one."""
+        with self._lock:
+            twin = self.fresh(self._shard_id)
+            twin._shards, twin._held = self._shards, list(self._held)
+            if self._engine is not None:
+                assert twin._engine is not None
+                twin._engine.merge(self._engine.state(), self._n_threads)
+        return twin
+
+    def sums(self) -> NDArray[np.float64]:
+        """All rows as one vector of sums; adding two such vectors merges their rows.
+
+        For engines that can reduce arrays by addition. Its layout is in docs/streaming.md; rows
+        that wait for their block are summed up here, so bits depend on where the stream was cut.
+        """
+        return self._known_engine("sums").settled()
+
+    def add_sums(self, sums: Any) -> None:
+        """Add the rows that `sums` of an accumulator with the same options stands for.
+
+        Nothing in the vector tells its options: comparing `config` is up to the caller.
+        """
+        engine = self._known_engine("add_sums")
+        vector = np.ascontiguousarray(sums, dtype=np.float64)
+        _check_sums(vector)
+        none = np.zeros((0, self.n_classes), order="F"), np.zeros(0, np.int64), np.zeros(0)
+        engine.merge_arrays(vector, *none, self._n_threads)
+
+    def _known_engine(self, what: str) -> _core.Accumulator:
+        if self._engine is None:
+            raise ValueError(
+                f"bandwidth must be known before {what}, got bandwidth='median' with fewer than "
+                f"{MEDIAN_ROWS} rows; give it, or use CKCEAccumulator.from_sample"
+            )
+        return self._engine
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CKCEAccumulator:
+        return self.copy()
+
+    def __repr__(self) -> str:
+        config = self._config
+        bandwidth = "unknown yet" if config.pending else repr(config.bandwidth)
+        return (
+            f"CKCEAccumulator(n_classes={config.n_classes}, method={config.method!r}, "
+            f"kernel={config.kernel!r}, bandwidth={bandwidth}, n_samples={self.n_samples})"
+        )
+
+    def _encoded(self) -> Any:
+        with self._lock:
+            config, shards, held, engine = self._config, self._shards, self._held, self._engine
+            state = None if engine is None or engine.rows() == 0 else engine.state()
+        arrays: dict[str, NDArray[Any]] = {}
+        if self._frequencies is not None:
+            arrays["frequencies"] = self._frequencies
+        if self._factor is not None:
+            arrays["label_factor"] = self._factor
+        rows: Samples | None
+        if engine is not None and config.method == "fourier":
+            arrays["chebyshev"] = self._chebyshev(config)
+        if state is not None:
+            arrays["sums"] = state.sums
+            rows = Samples(state.tail_labels, state.tail_probs, state.tail_weights)
+        else:
+            rows = _joined(held) if held else None
+        if rows is not None:
+            arrays["tail_probs"] = rows.probs.astype(np.float64, copy=False)
+            arrays["tail_labels"] = rows.labels
+            arrays["tail_weights"] = np.ones(rows.n) if rows.weights is None else rows.weights
+        from ckce import __version__
+
+        header = {
+            "kind": "CKCEAccumulator",
+            "ckce": __version__,
+            "config": dataclasses.asdict(config),
+            "shard_id": self._shard_id,
+            "shards": sorted(shards),
+        }
+        return _state.encode(header, arrays)
+
+    def to_bytes(self) -> bytes:
+        """The state as bytes, for `from_bytes`; pickle uses them, too."""
+        return b"".join(self._encoded())
+
+    @classmethod
+    def from_bytes(cls, data: bytes | bytearray | memoryview) -> CKCEAccumulator:
+        """The accumulator that `to_bytes` wrote.
+
+        Anything that is not such a state, whole and unchanged, is refused with a ValueError.
+        """
+        return cls._decoded(data, "data")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the state to a file, which is replaced at once: a crash leaves the old or the new."""
+        _state.write(path, self._encoded())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> CKCEAccumulator:
+        """The accumulator that `save` wrote."""
+        return cls._decoded(_state.read(path), str(path))
+
+    @classmethod
+    def _decoded(cls, data: bytes | bytearray | memoryview, name: str) -> CKCEAccumulator:
+        header, arrays = _state.decode(data, name)
+        if header.get("kind") != "CKCEAccumulator":
+            raise ValueError(f"{name} holds {header.get('kind')!r}, not a CKCEAccumulator")
+        try:
+            config = dict(header["config"])
+            config["labels"] = None if config["labels"] is None else tuple(config["labels"])
+            _check_shapes(_Config(**config), arrays)
+            acc = object.__new__(cls)
+            acc._set_up(
+                _Config(**config),
+                arrays.get("frequencies"),
+                None if "label_factor" not in arrays else np.asfortranarray(arrays["label_factor"]),
+                header["shard_id"],
+                resolve_threads(None),
+                arrays.get("chebyshev"),
+            )
+            acc._shards = frozenset(header["shards"])
+            acc._restore(arrays)
+        except (KeyError, TypeError, ValueError, AssertionError) as error:
+            raise ValueError(f"{name} holds a state that cannot be: {error}") from None
+        return acc
+
+    def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Take sums and rows out of a file: checked, since a label indexes memory."""
+        m = self.n_classes
+        rows = None
+        if "tail_probs" in arrays:
+            probs, labels = arrays["tail_probs"], arrays["tail_labels"].astype(np.int64)
+            weights = arrays["tail_weights"].astype(np.float64)
+            if probs.ndim != 2 or probs.shape[1] != m or len(probs) >= MEDIAN_ROWS:
+                raise ValueError(f"rows of shape {probs.shape}")
+            if not (np.isfinite(weights) & (weights > 0.0)).all():
+                raise ValueError("weights must be positive")
+            report = _core.validate(probs, labels, 1.0, 1)
+            if report.not_finite.count or report.negative.count or report.bad_label.count:
+                raise ValueError("rows that are no predictions")
+            rows = Samples(labels, probs, weights)
+        if self._engine is None:
+            self._held = [rows] if rows is not None else []
+            return
+        if rows is None and "sums" not in arrays:
+            return
+        if rows is None:
+            raise ValueError("sums without rows")
+        sums = np.ascontiguousarray(arrays["sums"])
+        _check_sums(sums)
+        self._engine.merge_arrays(
+            sums, np.asfortranarray(rows.probs), rows.labels, rows.weights, self._n_threads
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CKCEAccumulator.from_bytes, (self.to_bytes(),)
+
+
+def _refuse_for_linear(bandwidth: Any, n_frequencies: int, sampler: str, frequencies: Any) -> None:
+    if not (isinstance(bandwidth, str) and bandwidth == "median"):
+        raise ValueError(f"kernel='linear' takes no bandwidth, got bandwidth={bandwidth!r}")
+    given = {"n_frequencies": (n_frequencies, 100), "sampler": (sampler, "gaussian")}
+    for name, (value, default) in given.items():
+        if value != default:
+            raise ValueError(f"kernel='linear' needs no features, got {name}={value!r}")
+    if frequencies is not None:
+        raise ValueError("kernel='linear' needs no features, got frequencies")
+
+
+def _check_shard(shard_id: object) -> str | None:
+    if shard_id is not None and not isinstance(shard_id, str):
+        raise TypeError(f"shard_id must be a string, got {shard_id!r}")
+    return shard_id
+
+
+def _check_sums(sums: NDArray[np.float64]) -> None:
+    if sums.ndim != 1 or len(sums) < 2 or np.isnan(sums).any() or sums[:2].min() < 0.0:
+        raise ValueError(
+            "sums must be a vector of numbers, rows and weight first, got other things"
+        )
+
+
+def _check_labels(labels: Any, m: int) -> tuple[Any, ...]:
+    names = tuple(_as_classes(labels, m).tolist())
+    for name in names:
+        if not isinstance(name, (str, int, float, bool)):
+            raise TypeError(f"labels must be strings or numbers, got {name!r}")
+    return names
+
+
+def _check_shapes(config: _Config, arrays: dict[str, NDArray[Any]]) -> None:
+    """Refuse a configuration that its arrays do not fit, before memory is taken for it."""
+    m, d = config.n_classes, config.n_classes
+    if config.method == "fourier":
+        frequencies = arrays["frequencies"]
+        if frequencies.ndim != 2 or frequencies.shape[1] != m:
+            raise ValueError(f"frequencies of shape {frequencies.shape} for {m} classes")
+        chebyshev = arrays.get("chebyshev", np.zeros((0, 0)))
+        if chebyshev.ndim != 2 or chebyshev.shape[0] != chebyshev.shape[1]:
+            raise ValueError(f"chebyshev of shape {chebyshev.shape}")
+        if len(chebyshev) and m != 2:
+            raise ValueError(f"chebyshev for {m} classes")
+        d = (len(chebyshev) or 2 * len(frequencies)) + (m if config.linear_part else 0)
+    triangles = d * (d + 1) // 2 * (3 if config.debias else 1)
+    expected = 8 + 2 * m + 4 * config.n_bins + m * d + triangles
+    if "sums" in arrays and arrays["sums"].shape != (expected,):
+        raise ValueError(f"sums of shape {arrays['sums'].shape}, expected ({expected},)")
+
+
+def _feed(engine: _core.Accumulator, samples: Samples, n_threads: int) -> None:
+    if samples.n > 0:
+        engine.update(samples.probs, samples.labels, samples.weights, n_threads)
+
+
+def _rows(samples: Samples, rows: slice) -> Samples:
+    weights = None if samples.weights is None else samples.weights[rows]
+    return Samples(samples.labels[rows], samples.probs[rows], weights)
+
+
+def _copied(samples: Samples) -> Samples:
+    """The caller may reuse its memory."""
+    weights = None if samples.weights is None else samples.weights.copy()
+    return Samples(samples.labels.copy(), samples.probs.copy(), weights)
+
+
+def _joined(parts: list[Samples]) -> Samples:
+    weighted = any(part.weights is not None for part in parts)
+    weights = [np.ones(part.n) if part.weights is None else part.weights for part in parts]
+    return Samples(
+        np.concatenate([part.labels for part in parts]),
+        np.concatenate([part.probs for part in parts]),
+        np.concatenate(weights) if weighted else None,
+    )
+
+
+def _top_label_ece(config: _Config, result: _core.AccumulatorResult) -> EceEstimate:
+    weight, prob, hits, count = result.bins.T
+    total = result.scores.weight
+    words = ["ece", "v0.1", "variant:top_label", "norm:l1", f"bins:{config.n_bins}(uniform)"]
+    words += [f"n:{result.rows}", f"m:{config.n_classes}"]
+    if total != result.rows:
+        words.append(f"w:{total!r}(streamed)")
+    prepared = preparation(config.normalize, config.from_logits)
+    if prepared is not None:
+        words.append(f"in:{prepared}")
+    with np.errstate(invalid="ignore"):  # 0 / 0 in empty bins
+        confidence, frequency = prob / weight, hits / weight
+    return EceEstimate(
+        value=float(np.abs(hits - prob).sum() / total),
+        variant="top_label",
+        norm="l1",
+        strategy="uniform",
+        debias=False,
+        n_bins=config.n_bins,
+        n_samples=result.rows,
+        n_classes=config.n_classes,
+        counts=count.astype(np.int64),
+        edges=np.arange(config.n_bins + 1) / config.n_bins,
+        confidence=confidence,
+        frequency=frequency,
+        per_class=None,
+        signature="|".join(words),
+    )
+
+
+def _reliability(config: _Config, result: _core.AccumulatorResult) -> ReliabilityDiagram:
+    edges = np.arange(config.n_bins + 1) / config.n_bins
+    curve = curve_of_bins("model", edges, result.bins, result.bins[:, 0], 0.95)
+    return ReliabilityDiagram((curve,), "top label", "uniform", 0.95)

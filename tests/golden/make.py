@@ -1,0 +1,43 @@
+"""Writes golden states of this version beside those of older ones, which are never rewritten."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+
+FOLDER = Path(__file__).parent
+sys.path.insert(0, str(FOLDER.parent))
+
+from shared import label_kernel, sample  # noqa: E402
+
+from ckce import CKCEAccumulator  # noqa: E402
+
+
+def states():
+    small = {"n_frequencies": 5, "n_bins": 5}
+    y, q = sample(1300, 3)
+    yield "v1_fourier.ckce", CKCEAccumulator(3, bandwidth=0.5, **small), (y, q, None)
+    yield "v1_held_back.ckce", CKCEAccumulator(3, **small), (y[:50], q[:50], None)
+    acc = CKCEAccumulator(3, bandwidth=0.5, label_kernel=label_kernel(3), shard_id="a", **small)
+    yield "v1_label_kernel.ckce", acc, (y[:1100], q[:1100], np.arange(1100) % 3)
+    acc = CKCEAccumulator(3, kernel="linear", labels=["a", "b", "c"], debias=False, n_bins=5)
+    yield "v1_linear.ckce", acc, (np.array(["a", "b", "c"])[y], q, None)
+    y, q = sample(1030, 2)
+    acc = CKCEAccumulator(2, bandwidth=0.5, n_frequencies=20, n_bins=5)
+    yield "v1_two_classes.ckce", acc, (y, q, None)
+    y, q = sample(1030, 33)
+    acc = CKCEAccumulator(33, bandwidth=0.7, sampler="sobol", regularization=0.1, **small)
+    yield "v1_many_classes.ckce", acc, (y, q, None)
+
+
+if __name__ == "__main__":
+    table = FOLDER / "states.json"
+    expected = json.loads(table.read_text()) if table.exists() else {}
+    for name, acc, (y, q, w) in states():
+        if (FOLDER / name).exists():
+            continue
+        acc.update(y, q, w)
+        acc.save(FOLDER / name)
+        expected[name] = acc.evaluate().to_dict()
+    table.write_text(json.dumps(expected, indent=1) + "\n")

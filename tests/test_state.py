@@ -1,0 +1,312 @@
+"""State files: for ever readable, never misread, never half written."""
+
+import json
+import os
+import pickle
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from shared import label_kernel, sample
+
+import ckce
+from ckce import CKCEAccumulator, _state
+
+GOLDEN = Path(__file__).parent / "golden"
+EXPECTED = json.loads((GOLDEN / "states.json").read_text())
+
+
+def small(n=30, **options):
+    acc = CKCEAccumulator(3, **{"bandwidth": 0.5, "n_frequencies": 3, "n_bins": 4, **options})
+    acc.update(*sample(n, 3))
+    return acc
+
+
+STATES = {
+    "few rows": small,
+    "rows held back": lambda: small(bandwidth="median"),
+    "empty": lambda: CKCEAccumulator(3),
+    "whole blocks": lambda: small(1024),
+    "names and shards": lambda: small(labels=range(3), shard_id="part 1"),
+    "label kernel": lambda: small(label_kernel=label_kernel(3)),
+    "linear": lambda: small(kernel="linear", bandwidth="median", n_frequencies=100),
+    "given frequencies": lambda: small(
+        bandwidth="median", n_frequencies=100, frequencies=np.ones((2, 3))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_round_trip(name, tmp_path):
+    acc = STATES[name]()
+    data = acc.to_bytes()
+    acc.save(tmp_path / "state.ckce")
+    assert (tmp_path / "state.ckce").read_bytes() == data
+    twins = [
+        CKCEAccumulator.from_bytes(data),
+        CKCEAccumulator.from_bytes(bytearray(data)),
+        CKCEAccumulator.load(tmp_path / "state.ckce"),
+        CKCEAccumulator.load(str(tmp_path / "state.ckce")),
+        pickle.loads(pickle.dumps(acc)),
+    ]
+    y, q = sample(1500, 3, seed=1)
+    acc.update(y, q)
+    for twin in twins:
+        assert twin.to_bytes() == data
+        twin.update(y, q)
+        assert twin.to_bytes() == acc.to_bytes()
+        assert twin.evaluate() == acc.evaluate()
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_golden_files_load_for_ever(name):
+    acc = CKCEAccumulator.load(GOLDEN / name)
+    e = acc.evaluate()
+    numbers = e.to_dict()
+    for key, value in EXPECTED[name].items():
+        if isinstance(value, float):
+            assert numbers[key] == pytest.approx(value, rel=1e-12), key
+        else:
+            assert numbers[key] == value, key
+    before = acc.n_samples
+    y, q = sample(2000, acc.n_classes)
+    acc.update(np.array(e.classes)[y], q)
+    assert acc.n_samples == before + 2000
+    assert acc.compute() > 0
+
+
+def test_all_golden_files_are_tested():
+    assert {path.name for path in GOLDEN.glob("*.ckce")} == set(EXPECTED)
+
+
+def test_the_format_is_as_documented():
+    # Read with nothing but the words of docs/streaming.md.
+    import hashlib
+
+    acc = small(1030)
+    data = acc.to_bytes()
+    assert data[:8] == bytes([0x89, 0x43, 0x4B, 0x43, 0x45, 0x0D, 0x0A, 0x1A])
+    version, header_bytes, total = (int.from_bytes(data[i : i + 8], "little") for i in (8, 16, 24))
+    assert (version, total) == (1, len(data))
+    assert hashlib.sha256(data[:-32]).digest() == data[-32:]
+    start = 32 + header_bytes
+    assert start % 64 == 0
+    header = json.loads(data[32:start])
+    arrays = {}
+    for entry in header["arrays"]:
+        assert entry["offset"] % 64 == 0
+        count = int(np.prod(entry["shape"]))
+        arrays[entry["name"]] = np.frombuffer(
+            data, entry["dtype"], count, start + entry["offset"]
+        ).reshape(entry["shape"])
+    m, d, bins = 3, 9, 4
+    sums = arrays["sums"]
+    y, q = sample(1030, 3)
+    y, q, tail = y[:1024], q[:1024], q[1024:]
+    r = np.eye(3)[y] - q
+    angles = q @ arrays["frequencies"].T / header["config"]["bandwidth"]
+    phi = np.hstack([q, np.cos(angles) / np.sqrt(3), np.sin(angles) / np.sqrt(3)])
+    norms, spreads = (r**2).sum(axis=1), 1 - (q**2).sum(axis=1)
+    top = q.max(axis=1)
+    right = (q.argmax(axis=1) == y).astype(float)
+    bin_of = np.minimum((top * bins).astype(int), bins - 1)
+    table = [np.bincount(bin_of, w, bins) for w in (np.ones(1024), top, right, np.ones(1024))]
+    lower = [(j + i, j) for j in range(d) for i in range(d - j)]
+    expected = np.concatenate(
+        [
+            [1024, 1024, (phi**2).sum(axis=1) @ norms, right.sum(), top.sum(), norms.sum()],
+            [-np.log(q[np.arange(1024), y]).sum(), (q**2).sum()],
+            r.sum(axis=0),
+            np.bincount(y, minlength=m),
+            *table,
+            (r.T @ phi).T.ravel(),
+            *(
+                [matrix[at] for at in lower]
+                for matrix in (phi.T @ phi, (phi.T * norms) @ phi, (phi.T * spreads) @ phi)
+            ),
+        ]
+    )
+    assert sums == pytest.approx(expected, rel=1e-11, abs=1e-12)
+    assert np.array_equal(arrays["tail_probs"], tail)
+
+
+def test_every_truncation_is_refused():
+    data = small(5).to_bytes()
+    for length in range(len(data)):
+        with pytest.raises(ValueError, match=r"^data is (truncated|not a ckce state: it is empty)"):
+            CKCEAccumulator.from_bytes(data[:length])
+    with pytest.raises(ValueError, match="data is damaged: it has"):
+        CKCEAccumulator.from_bytes(data + b"\0")
+
+
+def test_a_thousand_flipped_bits_are_refused():
+    data = small(5).to_bytes()
+    rng = np.random.default_rng(0)
+    prefix = range(8 * 32)
+    anywhere = rng.choice(8 * len(data), 1000, replace=False)
+    for bit in {*prefix, *anywhere.tolist()}:
+        altered = bytearray(data)
+        altered[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(
+            ValueError, match=r"^data (is damaged|is truncated|is not a ckce state|has format)"
+        ):
+            CKCEAccumulator.from_bytes(altered)
+
+
+def test_foreign_and_future_files(tmp_path):
+    path = tmp_path / "state"
+    contents = {
+        b"": "is not a ckce state: it is empty",
+        b"PK\x03\x04" + bytes(100): "is not a ckce state: it starts with b'PK",
+        pickle.dumps({"a": 1}): "is not a ckce state: it starts with",
+        small().to_bytes().replace(b"\r\n", b"\n", 1): "is not a ckce state",
+        b"\x89CK": "is truncated: 3 bytes are not even a header",
+    }
+    for data, words in contents.items():
+        path.write_bytes(data)
+        with pytest.raises(ValueError, match=f"^{path} {words}"):
+            CKCEAccumulator.load(path)
+    future = bytearray(small().to_bytes())
+    future[8] = 2
+    with pytest.raises(ValueError, match="has format version 2, this ckce reads versions up to 1"):
+        CKCEAccumulator.from_bytes(future)
+    with pytest.raises(FileNotFoundError):
+        CKCEAccumulator.load(tmp_path / "missing")
+
+
+def forged(change):
+    """A state with a valid checksum that says something else."""
+    header, arrays = _state.decode(small().to_bytes(), "data")
+    change(header, arrays)
+    return b"".join(_state.encode(header, arrays))
+
+
+def set_array(name, change):
+    def apply(header, arrays):
+        array = arrays[name].copy()
+        arrays[name] = change(array)
+
+    return apply
+
+
+def with_value(index, value):
+    def change(array):
+        array[index] = value
+        return array
+
+    return change
+
+
+FORGERIES = {
+    "kind": lambda header, arrays: header.update(kind="Other"),
+    "no config": lambda header, arrays: header.pop("config"),
+    "unknown field": lambda header, arrays: header["config"].update(extra=1),
+    "classes": lambda header, arrays: header["config"].update(n_classes=10**9),
+    "kernel": lambda header, arrays: header["config"].update(kernel="poly"),
+    "bins": lambda header, arrays: header["config"].update(n_bins=10**12),
+    "label": set_array("tail_labels", with_value(0, 3)),
+    "negative label": set_array("tail_labels", with_value(0, -1)),
+    "probability": set_array("tail_probs", with_value((0, 0), np.nan)),
+    "weight": set_array("tail_weights", with_value(0, -1.0)),
+    "rows": set_array("tail_labels", lambda array: array[1:]),
+    "columns": set_array("tail_probs", lambda array: array[:, 1:]),
+    "sums": set_array("sums", lambda array: array[1:]),
+    "NaN": set_array("sums", with_value(5, np.nan)),
+    "no frequencies": lambda header, arrays: arrays.pop("frequencies"),
+    "frequencies": set_array("frequencies", lambda array: array[:, 1:]),
+    "no sums": lambda header, arrays: arrays.pop("sums"),
+    "no rows": lambda header, arrays: arrays.pop("tail_probs"),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_forged_states_are_refused(name):
+    with pytest.raises((ValueError, TypeError), match=r"^data holds "):
+        CKCEAccumulator.from_bytes(forged(FORGERIES[name]))
+    assert forged(lambda header, arrays: None) == small().to_bytes()
+
+
+def test_a_failed_save_keeps_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "state.ckce"
+    acc = small()
+    acc.save(path)
+    before = path.read_bytes()
+    acc.update(*sample(40, 3))
+    for function in ("fsync", "replace"):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, function, lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+            with pytest.raises(OSError, match="disk full"):
+                acc.save(path)
+        assert path.read_bytes() == before
+        assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(FileNotFoundError):
+        acc.save(tmp_path / "missing" / "state.ckce")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes and links of POSIX")
+def test_modes_and_links_are_kept(tmp_path):
+    path, link = tmp_path / "state.ckce", tmp_path / "link"
+    small().save(path)
+    plain = tmp_path / "plain"
+    plain.touch()
+    assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(plain.stat().st_mode)
+    path.chmod(0o640)
+    link.symlink_to(path)
+    small(40).save(link)
+    assert link.is_symlink()
+    assert CKCEAccumulator.load(path).n_samples == 40
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+KILLED = """
+import json, os, random, signal, sys, time
+import numpy as np
+from ckce import CKCEAccumulator
+
+path = sys.argv[1]
+folder = os.path.dirname(path)
+acc = CKCEAccumulator(3, bandwidth=0.5, n_frequencies=100, n_threads=1)
+y, q = np.arange(500) % 3, np.random.default_rng(0).dirichlet(np.ones(3), 500)
+acc.update(y, q)
+acc.save(path)
+random.seed(0)
+seen, halves = [], 0
+for _ in range(60):
+    child = os.fork()
+    if child == 0:
+        while True:
+            acc.update(y, q)
+            acc.save(path)
+    time.sleep(random.uniform(0.002, 0.05))
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    acc = CKCEAccumulator.load(path)
+    assert acc.compute() > 0
+    seen.append(acc.n_samples)
+    for name in os.listdir(folder):
+        if name != os.path.basename(path):
+            halves += 1
+            os.unlink(os.path.join(folder, name))
+print(json.dumps([seen, halves]))
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs fork and SIGKILL")
+def test_killed_while_saving(tmp_path):
+    command = [sys.executable, "-c", KILLED, str(tmp_path / "state.ckce")]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stderr
+    seen, halves = json.loads(run.stdout)
+    assert len(seen) == 60
+    assert seen == sorted(seen)
+    assert all(n % 500 == 0 for n in seen)
+    assert len(set(seen)) > 1, "no save was finished before a kill"
+    assert halves > 0, "no kill came in the middle of a save"
+
+
+def test_a_state_of_another_version_of_ckce_says_so():
+    header, _ = _state.decode(small().to_bytes(), "data")
+    assert header["ckce"] == ckce.__version__

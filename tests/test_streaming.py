@@ -1,0 +1,485 @@
+"""The accumulator: any split, any merge, any thread gives the value of the whole."""
+
+import copy
+import itertools
+import json
+import pickle
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from shared import EDGES, agree, bandwidths, calibration_sets, cases, label_kernel, sample
+
+import ckce
+from ckce import CKCEAccumulator
+
+OPTIONS = {"bandwidth": 0.5, "n_frequencies": 12}
+ACCUMULATORS = cases("accumulator")
+
+
+def filled(y, q, w=None, **options):
+    acc = CKCEAccumulator(q.shape[1], **{**OPTIONS, **options})
+    acc.update(y, q, w)
+    return acc
+
+
+def split(n, cuts):
+    """Slices of n rows at the given places."""
+    places = [0, *sorted(min(cut, n) for cut in cuts), n]
+    return [slice(a, b) for a, b in itertools.pairwise(places)]
+
+
+@pytest.mark.parametrize("edge", EDGES)
+@pytest.mark.parametrize("case", ACCUMULATORS, ids=str)
+def test_edge_data_against_the_oracle(case, edge):
+    case.check(*EDGES[edge])
+
+
+@pytest.mark.parametrize("case", ACCUMULATORS, ids=str)
+@given(data=calibration_sets(), bandwidth=bandwidths)
+def test_arbitrary_data_against_the_oracle(case, data, bandwidth):
+    case.check(*data, bandwidth)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("general", [False, True])
+@pytest.mark.parametrize(("n", "m"), [(1, 2), (900, 2), (1024, 3), (2500, 10), (1500, 40)])
+def test_everything_that_the_batch_functions_say(n, m, general, weighted):
+    y, q = sample(n, m)
+    w = np.random.default_rng(1).uniform(0.5, 2.5, n) if weighted else None
+    options = {**OPTIONS, "label_kernel": label_kernel(m) if general else None}
+    e = filled(y, q, w, **options).evaluate()
+    batch = ckce.estimate(y, q, method="fourier", sample_weight=w, **options)
+    scale = batch.value - batch.debiased
+    assert e.ckce == pytest.approx(batch.value, rel=1e-12)
+    agree(e.ckce_debiased, batch.debiased, scale)
+    agree(e.ckce_floor, batch.floor, scale)
+    if not general:
+        assert e.per_class == pytest.approx(batch.per_class, rel=1e-9, abs=1e-15)
+        assert [row[0] for row in e.attribution()] == [row[0] for row in batch.attribution()]
+    if not weighted:
+        assert e.signature == batch.signature
+    if n > 1:
+        joint = ckce.jkce_estimate(y, q, method="fourier", sample_weight=w, **options)
+        assert e.jkce == pytest.approx(joint.value, rel=1e-10)
+        assert e.jkce_biased == pytest.approx(joint.biased, rel=1e-12)
+    assert e.accuracy == pytest.approx(ckce.accuracy(y, q, sample_weight=w), rel=1e-13)
+    assert e.brier == pytest.approx(ckce.brier(y, q, sample_weight=w), rel=1e-13)
+    assert e.log_loss == pytest.approx(ckce.log_loss(y, q, sample_weight=w), rel=1e-13)
+    top = ckce.ece_estimate(y, q, variant="top_label", sample_weight=w)
+    assert e.ece_top_label.value == pytest.approx(top.value, rel=1e-12)
+    assert np.array_equal(e.ece_top_label.counts, top.counts)
+    assert np.array_equal(e.ece_top_label.edges, top.edges)
+    assert e.n_samples == n
+    assert e.regularization == batch.regularization
+
+
+def test_sums_of_rows_that_exceed_one():
+    # 1 - |q|^2 is negative for a hard row that sums to 1 + 5e-6.
+    y, q = sample(300, 3)
+    q[::2] = np.eye(3)[y[::2]] * (1 + 5e-6)
+    batch = ckce.estimate(y, q, method="fourier", **OPTIONS)
+    e = filled(y, q).evaluate()
+    assert e.ckce_floor == pytest.approx(batch.floor, rel=1e-11)
+    assert e.ckce_debiased == pytest.approx(batch.debiased, rel=1e-11)
+
+
+@given(cuts=st.lists(st.integers(0, 3000), max_size=12), many=st.booleans())
+def test_any_split_gives_the_same_bits(cuts, many):
+    y, q = sample(3000, 33 if many else 4)
+    w = np.arange(3000) % 3
+    whole, parts = filled(y, q, w), filled(y[:0], q[:0])
+    for rows in split(3000, cuts):
+        parts.update(y[rows], q[rows], w[rows])
+    assert parts.to_bytes() == whole.to_bytes()
+    assert parts.compute() == whole.compute()
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3, 5])
+def test_threads_and_batches_do_not_change_a_bit(n_threads):
+    y, q = sample(9000, 5)
+    acc = CKCEAccumulator(5, n_threads=n_threads, **OPTIONS)
+    for rows in split(9000, [10, 1034, 1035, 7000]):
+        acc.update(y[rows], q[rows])
+    assert acc.to_bytes() == filled(y, q, n_threads=1).to_bytes()
+
+
+def same_numbers(acc, other):
+    expected = other.evaluate().to_dict()
+    for name, value in acc.evaluate().to_dict().items():
+        if not isinstance(value, str):
+            assert value == pytest.approx(expected[name], rel=1e-11), name
+        else:
+            assert value == expected[name]
+
+
+def merged(states, choices):
+    """All states merged, in the order of a random tree."""
+    states = list(states)
+    while len(states) > 1:
+        left = states.pop(next(choices) % len(states))
+        right = states.pop(next(choices) % len(states))
+        states.append(left + right)
+    return states[0]
+
+
+@given(cuts=st.lists(st.integers(0, 4000), min_size=1, max_size=8), seed=st.integers(0, 10**6))
+def test_any_merge_tree_equals_the_batch(cuts, seed):
+    y, q = sample(4000, 6)
+    whole = filled(y, q)
+    choices = iter(np.random.default_rng(seed).integers(0, 100, 100).tolist())
+    total = merged([filled(y[rows], q[rows]) for rows in split(4000, cuts)], choices)
+    assert total.n_samples == 4000
+    same_numbers(total, whole)
+    assert total.compute() == pytest.approx(whole.compute(), rel=1e-12)
+
+
+def test_operators():
+    y, q = sample(3000, 4)
+    a, b, c = (filled(y[i::3], q[i::3]) for i in range(3))
+    before = [acc.to_bytes() for acc in (a, b, c)]
+    total = sum([a, b, c])
+    assert [acc.to_bytes() for acc in (a, b, c)] == before
+    assert total.n_samples == 3000
+    assert (a + b + c).compute() == total.compute()
+    twin = a
+    a += b
+    assert twin is a
+    assert a.merge(c) is a
+    assert a.to_bytes() == total.to_bytes()
+    with pytest.raises(TypeError, match="unsupported operand"):
+        a + 1
+    with pytest.raises(TypeError, match="other must be a CKCEAccumulator, got int"):
+        a.merge(1)
+
+
+def test_merging_with_itself_doubles_it():
+    y, q = sample(1500, 4)
+    acc = filled(y, q)
+    acc += acc
+    double = ckce.ckce(np.tile(y, 2), np.tile(q, (2, 1)), method="fourier", **OPTIONS)
+    assert acc.compute() == pytest.approx(double, rel=1e-12)
+
+
+DIFFERENT = {
+    "bandwidth": 0.6,
+    "kernel": "gaussian",
+    "n_frequencies": 13,
+    "sampler": "sobol",
+    "random_state": 1,
+    "label_kernel": np.eye(3) + 1,
+    "regularization": 0.1,
+    "debias": False,
+    "n_bins": 11,
+    "labels": ["a", "b", "c"],
+    "normalize": True,
+    "from_logits": True,
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_different_configurations_are_not_merged(name):
+    acc = CKCEAccumulator(3, **OPTIONS)
+    other = CKCEAccumulator(3, **{**OPTIONS, name: DIFFERENT[name]})
+    with pytest.raises(ValueError, match=rf"^{name} must be the same to merge, got "):
+        acc.merge(other)
+
+
+def test_every_option_is_compared():
+    parameters = set(CKCEAccumulator.__init__.__annotations__) - {"return"}
+    assert parameters - set(DIFFERENT) == {"n_classes", "frequencies", "shard_id", "n_threads"}
+
+
+def test_frequencies_and_classes_are_compared():
+    one, two = (CKCEAccumulator(3, frequencies=np.full((2, 3), x)) for x in (1.0, 2.0))
+    with pytest.raises(ValueError, match="frequencies must be the same"):
+        one.merge(two)
+    with pytest.raises(ValueError, match="n_classes must be the same to merge, got 3 and 4"):
+        CKCEAccumulator(3, **OPTIONS).merge(CKCEAccumulator(4, **OPTIONS))
+
+
+def test_a_shard_counts_once():
+    y, q = sample(50, 3)
+    a, b = filled(y, q, shard_id="a"), filled(y, q, shard_id="b")
+    total = a + b + filled(y, q)
+    assert total.shards == {"a", "b"}
+    for state in (total, pickle.loads(pickle.dumps(total)), total.copy()):
+        before = state.to_bytes()
+        with pytest.raises(ValueError, match="shard_id 'b' is in both states"):
+            state.merge(b)
+        with pytest.raises(ValueError, match="shard_id 'a' and 1 more is in both states"):
+            state.merge(total)
+        assert state.to_bytes() == before
+    a.merge(b)
+    a.reset()
+    assert a.shards == {"a"}
+    with pytest.raises(TypeError, match="shard_id must be a string, got 3"):
+        CKCEAccumulator(3, shard_id=3)
+
+
+def test_reset_and_copy():
+    y, q = sample(1300, 3)
+    acc = filled(y, q)
+    for twin in (acc.copy(), copy.copy(acc), copy.deepcopy(acc)):
+        twin.update(y, q)
+        assert (twin.n_samples, acc.n_samples) == (2600, 1300)
+    acc.reset()
+    assert acc.n_samples == 0
+    assert acc.to_bytes() == CKCEAccumulator(3, **OPTIONS).to_bytes()
+
+
+@pytest.mark.parametrize("n", [1, 700, 1999, 2000, 2001, 5000])
+def test_the_median_of_the_first_rows(n):
+    y, q = sample(n, 3)
+    acc = CKCEAccumulator(3)
+    for rows in split(n, [3, 1500, 1998, 2003]):
+        acc.update(y[rows], q[rows])
+    expected = ckce.median_bandwidth(q[:2000])
+    e = acc.evaluate()
+    assert e.bandwidth == expected
+    assert e.ckce == pytest.approx(ckce.ckce(y, q, method="fourier", bandwidth=expected), rel=1e-12)
+    assert acc.bandwidth == (expected if n >= 2000 else None)
+    words = "median of the first 2000 rows" if n >= 2000 else ""
+    assert words in e.bandwidth_source
+    assert acc.n_samples == n
+    whole = CKCEAccumulator(3)
+    whole.update(y, q)
+    assert whole.to_bytes() == acc.to_bytes()
+    assert CKCEAccumulator.from_bytes(acc.to_bytes()).compute() == acc.compute()
+    acc.reset()
+    assert acc.bandwidth is None
+    assert "unknown yet" in repr(acc)
+
+
+def test_the_median_of_weighted_and_constant_rows():
+    y, q = sample(300, 3)
+    w = np.arange(300) % 4
+    acc = CKCEAccumulator(3)
+    acc.update(y[:100], q[:100], w[:100])
+    acc.update(y[100:], q[100:], w[100:])
+    assert acc.evaluate().bandwidth == ckce.median_bandwidth(q, sample_weight=w)
+    flat = CKCEAccumulator(3)
+    flat.update(y, np.full((300, 3), 1 / 3))
+    assert flat.evaluate().bandwidth_source == "median: no distances"
+
+
+def test_an_unknown_bandwidth_is_not_merged():
+    y, q = sample(100, 3)
+    for one, other in [(OPTIONS, {}), ({}, OPTIONS)]:
+        with pytest.raises(ValueError, match="bandwidth must be known before merging"):
+            CKCEAccumulator(3, **one).merge(CKCEAccumulator(3, **other))
+    parts = [CKCEAccumulator.from_sample(y, q) for _ in range(2)]
+    assert parts[0].n_samples == 0
+    assert parts[0].bandwidth == ckce.median_bandwidth(q)
+    for part in parts:
+        part.update(y, q)
+    assert "(median of a sample of 100)" in sum(parts).evaluate().signature
+
+
+def test_from_sample_takes_names_of_labels():
+    y, q = sample(100, 3)
+    names = np.array(["cat", "dog", "owl"])
+    acc = CKCEAccumulator.from_sample(names[y], q, n_frequencies=12)
+    acc.update(names[y[:1]], q[:1])
+    acc.update(names[y[1:]], q[1:])
+    assert acc.evaluate().classes == ("cat", "dog", "owl")
+    assert acc.compute() == ckce.ckce(y, q, method="fourier", n_frequencies=12)
+    with pytest.raises(TypeError, match="bandwidth comes from the sample, got bandwidth=1"):
+        CKCEAccumulator.from_sample(y, q, bandwidth=1)
+
+
+def test_batches_without_rows():
+    acc = CKCEAccumulator(3, **OPTIONS)
+    acc.update([], np.zeros((0, 3)))
+    acc.update(np.zeros(2, int), np.full((2, 3), 1 / 3), [0, 0])
+    assert acc.n_samples == 0
+    for call in (acc.compute, acc.evaluate, CKCEAccumulator(3).compute):
+        with pytest.raises(ValueError, match="holds no rows yet; call update first"):
+            call()
+
+
+BAD_BATCHES = {
+    "y_prob row 1 sums to": ([0, 1], [[0.5, 0.5, 0.0], [0.5, 0.4, 0.0]]),
+    "y_true row 0 is 3": ([3, 1], [[0.5, 0.5, 0.0], [0.5, 0.5, 0.0]]),
+    "is nan": ([0, 1], [[0.5, 0.5, 0.0], [0.5, np.nan, 0.5]]),
+    r"y_prob must have 3 columns \(n_classes\), got 2": ([0, 1], [[0.5, 0.5], [0.5, 0.5]]),
+    "same number of rows": ([0], [[0.5, 0.5, 0.0], [0.5, 0.5, 0.0]]),
+    "labels must be given": (["a", "b"], [[0.5, 0.5, 0.0], [0.5, 0.5, 0.0]]),
+}
+
+
+@pytest.mark.parametrize("held", [False, True])
+@pytest.mark.parametrize("words", BAD_BATCHES)
+def test_a_bad_batch_leaves_the_state_as_it_was(words, held):
+    y, q = sample(1100, 3)
+    acc = CKCEAccumulator(3) if held else filled(y, q)
+    acc.update(y, q)
+    before = acc.to_bytes()
+    with pytest.raises(ValueError, match=words):
+        acc.update(*BAD_BATCHES[words])
+    with pytest.raises(ValueError, match="sample_weight must be finite and not negative"):
+        acc.update(y, q, -np.ones(1100))
+    assert acc.to_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"n_classes": 1}, "n_classes must be at least 2, got 1"),
+        ({"kernel": "poly"}, "kernel must be one of"),
+        ({"bandwidth": -1.0}, "bandwidth must be positive"),
+        ({"bandwidth": "mean"}, "bandwidth must be one of"),
+        ({"kernel": "linear", "bandwidth": 1.0}, "kernel='linear' takes no bandwidth"),
+        ({"kernel": "linear", "n_frequencies": 7}, "needs no features, got n_frequencies=7"),
+        ({"frequencies": np.ones((2, 4))}, r"frequencies must have shape \('any', 3\)"),
+        ({"frequencies": np.ones((2, 3)), "bandwidth": 1.0}, "bandwidth would be ignored"),
+        ({"kernel": "laplace", "sampler": "orthogonal"}, "needs a Gaussian kernel"),
+        ({"regularization": 0.0}, "regularization must be positive"),
+        ({"n_bins": 0}, "n_bins must be at least 1"),
+        ({"normalize": True, "from_logits": True}, "exclude each other"),
+        ({"labels": ["a", "b"]}, "labels must name the 3 columns"),
+    ],
+)
+def test_bad_options(options, words):
+    with pytest.raises(ValueError, match=words):
+        CKCEAccumulator(**{"n_classes": 3, **options})
+
+
+def test_weights_far_from_one_are_warned_about_once_for_all():
+    y, q = sample(100, 3)
+    acc = filled(y, q, np.full(100, 0.01))
+    with pytest.warns(UserWarning, match="sample_weight has mean 0.01"):
+        acc.evaluate()
+
+
+def test_a_label_of_probability_zero():
+    acc = filled(np.array([0, 1]), np.array([[1.0, 0.0], [1.0, 0.0]]))
+    e = acc.evaluate()
+    assert e.log_loss == np.inf
+    assert "a label had probability 0" in repr(e)
+    assert e.to_dict()["log_loss"] is None
+    assert json.loads(json.dumps(e.to_dict(), allow_nan=False))["ckce"] == e.ckce
+    assert CKCEAccumulator.from_bytes(acc.to_bytes()).evaluate().log_loss == np.inf
+
+
+def test_without_debias():
+    y, q = sample(1024, 4)
+    light, full = (filled(y, q, debias=debias, n_frequencies=60) for debias in (False, True))
+    assert light.compute() == full.compute()
+    e = light.evaluate()
+    assert (e.ckce_floor, e.ckce_debiased) == (None, None)
+    assert "debiased" not in repr(e)
+    assert len(light.to_bytes()) < 0.6 * len(full.to_bytes())
+
+
+def test_reliability_diagram_of_a_stream():
+    y, q = sample(4000, 3)
+    (curve,) = filled(y, q, n_bins=20).evaluate().reliability.curves
+    (batch,) = ckce.reliability_diagram(y, q, n_bins=20, strategy="uniform").curves
+    for name in ("edges", "counts", "confidence", "frequency", "low", "high", "histogram"):
+        assert getattr(curve, name) == pytest.approx(getattr(batch, name), rel=1e-12), name
+
+
+def test_one_accumulator_in_many_threads():
+    y, q = sample(40_000, 4)
+    acc = CKCEAccumulator(4, n_threads=1, **OPTIONS)
+    seen = []
+
+    def work(first):
+        for rows in range(first, 40_000, 8 * 250):
+            acc.update(y[rows : rows + 250], q[rows : rows + 250])
+        seen.append(acc.compute())
+
+    threads = [threading.Thread(target=work, args=(250 * i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(seen) == 8
+    assert acc.n_samples == 40_000
+    same_numbers(acc, filled(y, q))
+
+
+def test_threads_that_wait_for_the_median():
+    y, q = sample(6000, 3)
+    acc = CKCEAccumulator(3)
+    threads = [threading.Thread(target=acc.update, args=(y[i::12], q[i::12])) for i in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    expected = ckce.ckce(y, q, method="fourier", bandwidth=acc.bandwidth)
+    assert acc.n_samples == 6000
+    assert acc.compute() == pytest.approx(expected, rel=1e-12)
+
+
+def test_two_that_merge_into_each_other():
+    y, q = sample(1500, 3)
+    a, b = filled(y, q), filled(y, q)
+    threads = [threading.Thread(target=x.merge, args=(z,)) for x, z in [(a, b), (b, a)] * 4]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert not any(thread.is_alive() for thread in threads)
+    assert a.compute() > 0
+
+
+INTERRUPTED = """
+import json, os, signal, threading
+import numpy as np
+import ckce
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore it
+rng = np.random.default_rng(0)
+q = rng.dirichlet(np.ones(10), 300_000)
+y = rng.integers(0, 10, 300_000)
+acc = ckce.CKCEAccumulator(10, bandwidth=0.5, n_frequencies=400)
+acc.update(y[:3000], q[:3000])
+before = acc.to_bytes()
+threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    acc.update(y, q)
+    print(json.dumps("finished"))
+except KeyboardInterrupt:
+    print(json.dumps(acc.to_bytes() == before))
+"""
+
+
+def test_an_interrupted_update_leaves_the_state_as_it_was():
+    run = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=60
+    )
+    assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout) is True
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_narrow_rows_are_not_widened_as_a_whole(dtype):
+    y, q = sample(200_000, 2)
+    q = np.round(q * 512).astype(np.float64) / 512
+    q[:, 1] = 1 - q[:, 0]
+    acc = CKCEAccumulator(2, bandwidth=0.5, n_frequencies=2, n_threads=1)
+    import tracemalloc
+
+    narrow = q.astype(dtype)
+    tracemalloc.start()
+    acc.update(y, narrow)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2_000_000  # 1.6 MB of labels; float64 rows would be 3.2 MB more
+    wide = CKCEAccumulator(2, bandwidth=0.5, n_frequencies=2)
+    wide.update(y, q)
+    assert acc.to_bytes() == wide.to_bytes()
+
+
+def test_repr():
+    acc = CKCEAccumulator(3, kernel="linear")
+    assert repr(acc) == (
+        "CKCEAccumulator(n_classes=3, method='linear', kernel='linear', bandwidth=None, "
+        "n_samples=0)"
+    )
