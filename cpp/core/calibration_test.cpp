@@ -15,7 +15,7 @@ namespace {
 
 constexpr Index kRows = 512;                    // whose features exist at one time
 constexpr Index kWholeTable = Index{1} << 26;   // doubles up to which those of all rows do
-constexpr Index kSumsAtOnce = Index{1} << 25;   // doubles; 256 MB
+constexpr Index kSumsAtOnce = Index{1} << 26;   // doubles; 512 MB
 constexpr Index kSumsInCache = Index{1} << 16;  // doubles that a task goes over again and again
 
 // Rows begin .. begin + count of all that drawing and adding needs.
@@ -237,10 +237,10 @@ void resample_in_blocks(Rows& rows, Index n, const RidgeSolver& solver,
   const auto total = static_cast<Index>(resamples.size());
   const Index per_round = std::clamp<Index>(kSumsAtOnce / (m * rows.width()), 1, total);
   const Index per_task = std::clamp<Index>(kSumsInCache / (m * rows.width()), 1, 16);
+  Matrix mean = Matrix::Zero(rows.width(), m);  // Phi'Q, or [Phi, T]'Q, from the first round
   for (Index first = 0; first < total; first += per_round) {
     const Index count = std::min(per_round, total - first);
     Matrix sums = Matrix::Zero(rows.width(), m * count);
-    Matrix mean = Matrix::Zero(rows.width(), m);  // Phi'Q, or [Phi, T]'Q
     for (Index begin = 0; begin < n; begin += kRows) {
       const double done =
           (static_cast<double>(first) +
@@ -248,7 +248,7 @@ void resample_in_blocks(Rows& rows, Index n, const RidgeSolver& solver,
           static_cast<double>(total);
       parallel.span(0.05 + 0.95 * done, 0.05 + 0.95 * done);
       rows.load(begin, parallel);
-      add_product_nt(mean, 1.0, rows.both(), rows.q());
+      if (first == 0) add_product_nt(mean, 1.0, rows.both(), rows.q());
       parallel.each((count + per_task - 1) / per_task, [&] {
         return [&, scatter = Scatter(rows)](Index task) mutable {
           for (Index k = task * per_task; k < std::min((task + 1) * per_task, count); ++k)
