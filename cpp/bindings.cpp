@@ -15,6 +15,7 @@ PYBIND11_MODULE(CKCE_MODULE, module, pybind11::mod_gil_not_used()) {
   ckce::bind_ece(module);
   ckce::bind_accumulator(module);
   ckce::bind_calibration_test(module);
+  ckce::bind_loo(module);
 #ifdef CKCE_SANITIZE
   ckce::bind_planted(module);
 #endif

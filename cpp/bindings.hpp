@@ -104,6 +104,7 @@ void bind_ckce(py::module_& module);              // bindings_ckce.cpp
 void bind_jkce(py::module_& module);              // bindings_jkce.cpp
 void bind_ece(py::module_& module);               // bindings_ece.cpp
 void bind_calibration_test(py::module_& module);  // bindings_calibration_test.cpp
+void bind_loo(py::module_& module);               // bindings_loo.cpp
 void bind_accumulator(py::module_& module);       // bindings_accumulator.cpp
 
 }  // namespace ckce

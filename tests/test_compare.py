@@ -200,9 +200,9 @@ def test_guard_rail_of_the_marginals():
 
 
 def test_guard_rail_of_few_rows():
-    few = ckce.compare(Y[:100], {k: q[:100] for k, q in Q.items()})
+    few = ckce.compare(Y[:60], {k: q[:60] for k, q in Q.items()})
     (rail,) = (rail for rail in few.warnings if rail.name == "few_rows")
-    assert rail.value == 100
+    assert rail.value == 60
     assert "few_rows" not in rail_names(ckce.compare(Y, Q))
 
 

@@ -31,11 +31,11 @@ FLOORS = [
     {"_core", "_compare_plot", "_svg"},
     {"_config", "_validate", "_estimate", "_method", "_state", "_scan_numpy", "_scan_tables"}
     | {"_report_plots"},
-    {"_bandwidth", "_frequencies", "_ece", "_reduction", "_scan", "_report_page"},
+    {"_bandwidth", "_frequencies", "_ece", "_reduction", "_scan", "_loo", "_report_page"},
     {"_metrics", "_reliability", "_scores"},
     {"_jkce", "_calibration_test"},
     {"_evaluate", "_sensitivity"},
-    {"_comparison", "_stream_evaluation"},
+    {"_comparison", "_shift", "_stream_evaluation"},
     {"_compare", "_streaming"},
     {"_report"},
     {"__init__"},

@@ -29,7 +29,7 @@ PERTURBED = {
     "method": ({}, ["fourier", "cholesky"]),
     "kernel": ({}, ["gaussian", "linear", "laplace", by_difference, by_product]),
     "bandwidth": ({}, [0.5, np.float64(0.25), 2]),
-    "regularization": ({}, [0.5, 0.25, np.float32(0.3)]),
+    "regularization": ({}, [0.5, 0.25, np.float32(0.3), "loo"]),
     "n_frequencies": (FOURIER, [50, 99]),
     "sampler": (FOURIER, ["orthogonal", "sobol"]),
     "frequencies": (FOURIER, [np.eye(4), 2 * np.eye(4), np.eye(4)[:3]]),

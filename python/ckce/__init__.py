@@ -21,6 +21,7 @@ from ckce._report import Report, report
 from ckce._scan import Scan, scan
 from ckce._scores import BrierDecomposition, accuracy, brier, brier_decomposition, log_loss
 from ckce._sensitivity import Sensitivity
+from ckce._shift import ShiftCurve, ShiftPoint, shift_curve
 from ckce._stream_evaluation import StreamEvaluation
 from ckce._streaming import CKCEAccumulator
 
@@ -44,6 +45,8 @@ __all__ = [
     "Report",
     "Scan",
     "Sensitivity",
+    "ShiftCurve",
+    "ShiftPoint",
     "StreamEvaluation",
     "accuracy",
     "brier",
@@ -63,5 +66,6 @@ __all__ = [
     "reliability_diagram",
     "report",
     "scan",
+    "shift_curve",
     "show_config",
 ]

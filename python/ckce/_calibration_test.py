@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 from ckce import _core
 from ckce._config import resolve_threads
 from ckce._kernels import KERNELS
-from ckce._method import CHOLESKY_CLASSES, CHOLESKY_ROWS
+from ckce._method import CHOLESKY_CLASSES, CHOLESKY_ROWS, FEATURE_TOL, feature_rank
 from ckce._metrics import Problem, _progress, _resolve
 from ckce._validate import (
     Samples,
     check_bool,
     check_choice,
     check_count,
+    check_positive,
     check_samples,
 )
 
@@ -23,8 +24,6 @@ N_RESAMPLES = 999
 STATISTICS = ("debiased", "ckce", "jkce")
 # Columns of what the core returns.
 _COLUMN = {"ckce": 0, "debiased": 1, "jkce": 2}
-#: What "auto" leaves out of K: any statistic is valid, so a rank that is cheap is enough.
-_AUTO_TOL = 1e-8
 
 
 @dataclass(frozen=True)
@@ -208,6 +207,9 @@ def calibration_test(
             "kernel must be one of the named kernels: the test draws in features, which a callable "
             "does not have"
         )
+    if regularization is not None:
+        # Leave-one-out would look at the labels, and the draws would need a lambda of their own.
+        check_positive("regularization", regularization)
     if reduction is not None:
         check_choice("reduction", reduction, ("top_label",))
     threads = resolve_threads(n_threads)
@@ -227,7 +229,7 @@ def calibration_test(
     if method == "auto":
         method = _choose(samples.n, samples.m if reduction is None else 2, kernel)
         if method == "cholesky" and (rank, tol, pivoting) == (None, None, "greedy"):
-            rank, tol, pivoting = _auto_rank(samples.n), _AUTO_TOL, "random"
+            rank, tol, pivoting = feature_rank(samples.n), FEATURE_TOL, "random"
     problem = _resolve(
         "ckce",
         samples,
@@ -277,11 +279,15 @@ def calibration_test(
     )
 
 
-def check_test(test: object) -> int:
+def check_test(test: object, regularization: object) -> int:
     """How many resamples ``test=`` asks for: False is none, True 999."""
-    if isinstance(test, (bool, np.bool_)):
-        return N_RESAMPLES if test else 0
-    return check_count("test", test)
+    count = int(test) * N_RESAMPLES if isinstance(test, bool) else check_count("test", test)
+    if count and isinstance(regularization, str):
+        raise ValueError(
+            f"test must be False with regularization={regularization!r}: the labels chose lambda, "
+            "and those that are drawn would choose another"
+        )
+    return count
 
 
 def _repeated(samples: Samples) -> Samples:
@@ -307,10 +313,6 @@ def _choose(n: int, m: int, kernel: str) -> str:
     if affordable or KERNELS[kernel].spectrum is None:
         return "cholesky"
     return "fourier"
-
-
-def _auto_rank(n: int) -> int:
-    return max(64, min(512, 2**26 // n))
 
 
 def _resample(

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ckce._reliability_plot import COLOURS, STYLE
+from ckce._reliability_plot import COLOURS, MARKERS, STYLE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ckce._comparison import Comparison
     from ckce._sensitivity import Sensitivity
+    from ckce._shift import ShiftCurve
 
 _BLUE, _ORANGE, _GREY = COLOURS[0], COLOURS[1], "0.55"
 
@@ -131,9 +132,9 @@ def matrix(comparison: Comparison, ax: Axes | None) -> Axes:
         ax.set_yticks(np.arange(count - 1) + 0.5, minor=True)
         ax.grid(which="minor", color="white", linewidth=1.2)
         ax.tick_params(which="minor", length=0)
-        unit = f" (in $10^{{-{decimals}}}$)" if decimals else ""
+        unit = f" in $10^{{-{decimals}}}$" if decimals else ""
         ax.set_title(
-            f"Debiased CKCE, row minus column{unit}; bold: significant (Holm)",
+            f"Debiased CKCE, row minus column{unit}\nbold: significant (Holm)",
             fontsize=8,
             loc="left",
         )
@@ -186,3 +187,52 @@ def heat_map(sensitivity: Sensitivity, ax: Axes | None) -> Axes:
             loc="left",
         )
     return ax
+
+
+def shift_panels(curve: ShiftCurve, axes: Any, xlabel: str) -> Any:
+    """Three axes: CKCE (raw dashed, debiased with its interval), JKCE with its interval, ECE."""
+    mpl, plt = _matplotlib()
+    with mpl.rc_context(STYLE):
+        if axes is None:
+            figure = plt.figure(figsize=(7.2, 2.5), layout="constrained")
+            axes = figure.subplots(1, 3, sharex=True)
+        if len(axes) != 3:
+            raise ValueError(f"axes must be three axes, got {len(axes)}")
+        words = any(isinstance(shift, str) for shift in curve.shifts)
+        x: Any = np.arange(len(curve.shifts)) if words else np.array(curve.shifts, dtype=float)
+        columns = {
+            name: {
+                metric: curve.values(metric)[name] for metric in ("ckce", "debiased", "jkce", "ece")
+            }
+            for name in curve.names
+        }
+        for number, name in enumerate(curve.names):
+            style = {
+                "color": COLOURS[number % len(COLOURS)],
+                "marker": MARKERS[number % len(MARKERS)],
+                "markersize": 3.2,
+                "linewidth": 1.2,
+            }
+            points = [point for point in curve.points if point.model == name]
+            bands = (
+                ([p.low for p in points], [p.high for p in points]),
+                ([p.jkce_low for p in points], [p.jkce_high for p in points]),
+            )
+            axes[0].plot(
+                x, columns[name]["ckce"], color=style["color"], linewidth=0.9, linestyle="--"
+            )
+            for ax, metric in zip(axes, ("debiased", "jkce", "ece"), strict=True):
+                ax.plot(x, columns[name][metric], label=name, **style)
+            for ax, (low, high) in zip(axes, bands, strict=False):
+                ax.fill_between(x, low, high, color=style["color"], alpha=0.18, linewidth=0)
+        titles = ("Debiased CKCE (dashed: CKCE)", "JKCE", "ECE, top label")
+        for ax, title in zip(axes, titles, strict=True):
+            ax.set_title(title, fontsize=9)
+            ax.set_xlabel(xlabel)
+            ax.spines[["top", "right"]].set_visible(False)
+            ax.margins(x=0.03)
+            ax.set_ylim(bottom=min(0.0, ax.get_ylim()[0]))
+            if words:
+                ax.set_xticks(x, [str(shift) for shift in curve.shifts], rotation=45, ha="right")
+        axes[2].legend(loc="best", handlelength=1.6)
+    return axes

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ckce import _compare_plot
-from ckce._evaluate import _digits, _under_one_another
+from ckce._evaluate import _digits, _under_one_another, load_pandas
 from ckce._sensitivity import Sensitivity, run_sensitivity
 
 if TYPE_CHECKING:
@@ -287,10 +286,7 @@ class Comparison:
 
     def to_frame(self, *, pairs: bool = False) -> Any:
         """A pandas DataFrame with a row for each model, or for each pair."""
-        try:
-            pandas = importlib.import_module("pandas")
-        except ImportError:
-            raise ImportError("to_frame needs pandas: pip install pandas") from None
+        pandas = load_pandas()
         if pairs:
             return pandas.DataFrame(
                 [dataclasses.asdict(pair) for pair in self.pairs],

@@ -259,6 +259,31 @@ def resample_cholesky(
     progress: Progress,
     /,
 ) -> tuple[Doubles, int]: ...
+def loo_fourier(
+    probs: Probs,
+    labels: Labels,
+    weights: Doubles | None,
+    label_factor: Doubles | None,
+    frequencies: Doubles,
+    linear_part: bool,
+    ridges: list[float],
+    n_threads: int,
+    /,
+) -> Doubles: ...
+def loo_cholesky(
+    probs: Probs,
+    labels: Labels,
+    weights: Doubles | None,
+    label_factor: Doubles | None,
+    kernel: str,
+    bandwidth: float,
+    rank: int,
+    tol: float,
+    seed: int,
+    ridges: list[float],
+    n_threads: int,
+    /,
+) -> Doubles: ...
 
 class AccumulatorState:
     sums: Doubles

@@ -14,7 +14,7 @@ from ckce._estimate import Estimate
 from ckce._jkce import JkceEstimate, jkce_estimate
 from ckce._metrics import estimate
 from ckce._scores import BrierDecomposition, brier_decomposition, scores_of
-from ckce._validate import check_bool, check_samples, class_names
+from ckce._validate import Samples, check_bool, check_samples, class_names
 
 
 @dataclass(frozen=True)
@@ -161,15 +161,33 @@ class Evaluation:
 
     def to_frame(self, name: str = "model") -> Any:
         """`to_dict` as a pandas DataFrame with one row, called `name`; stack them with concat."""
-        try:
-            pandas = importlib.import_module("pandas")
-        except ImportError:
-            raise ImportError("to_frame needs pandas: pip install pandas") from None
+        pandas = load_pandas()
         numbers = {
             key: math.nan if value is None else value for key, value in self.to_dict().items()
         }
         numbers["log_loss"] = self.log_loss
         return pandas.DataFrame(numbers, index=[name])
+
+
+def load_pandas() -> Any:
+    """The module pandas, for `to_frame`."""
+    try:
+        return importlib.import_module("pandas")
+    except ImportError:
+        raise ImportError("to_frame needs pandas: pip install pandas") from None
+
+
+def top_label_ece(samples: Samples, n_threads: int) -> float:
+    """ECE of the confidence, L1, ten uniform bins: the column "ECE" of tables of models."""
+    return estimate_ece(
+        samples,
+        variant="top_label",
+        n_bins=10,
+        strategy="uniform",
+        norm="l1",
+        debias=False,
+        n_threads=n_threads,
+    ).value
 
 
 _ZERO = "a label had probability 0"
@@ -211,7 +229,7 @@ def evaluate(
     method: str = "auto",
     kernel: str = "linear_gaussian",
     bandwidth: float | str = "median",
-    regularization: float | None = None,
+    regularization: float | str | None = None,
     n_bins: int = 10,
     test: bool | int = False,
     sample_weight: Any = None,
@@ -270,7 +288,7 @@ def evaluate(
     """
     threads = resolve_threads(n_threads)
     bins = check_bins(n_bins)
-    resamples = check_test(test)
+    resamples = check_test(test, regularization)
     samples = check_samples(
         y_true,
         y_prob,
@@ -324,8 +342,11 @@ def evaluate(
             samples,
             None,
             n_resamples=resamples,
-            regularization=regularization,
-            **{**common, "method": "fourier" if method == "fourier" else "auto"},
+            **{
+                **common,
+                "regularization": regularization,
+                "method": "fourier" if method == "fourier" else "auto",
+            },
         )
         if resamples
         else None,

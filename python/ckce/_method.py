@@ -25,3 +25,12 @@ def choose_method(n: int, m: int, kernel: str) -> str:
     if m <= CHOLESKY_CLASSES and n <= CHOLESKY_ROWS:
         return "cholesky"
     return "fourier"
+
+
+#: Share of the trace of K that a Cholesky factor may miss where any features will do.
+FEATURE_TOL = 1e-8
+
+
+def feature_rank(n: int) -> int:
+    """Largest rank of such a factor."""
+    return max(64, min(512, 2**26 // n))

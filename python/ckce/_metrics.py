@@ -3,7 +3,7 @@
 import contextlib
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from ckce._config import resolve_threads
 from ckce._estimate import Estimate
 from ckce._frequencies import SAMPLERS, fourier_frequencies
 from ckce._kernels import KERNELS
+from ckce._loo import choose_lambda, loo_errors
 from ckce._memory import SMALL, available_memory, check_memory
 from ckce._method import AUTO_RANK, METHODS, choose_method
 from ckce._reduction import one_vs_rest, top_label
@@ -137,6 +138,8 @@ def _check_kernel(kernel: object, method: str) -> KernelLike:
 def _check_regularization(value: object, weight: float) -> tuple[float, str]:
     if value is None:
         return weight**-0.25, "n^-0.25"
+    if isinstance(value, str) and value == "loo":
+        return math.nan, "loo"  # chosen when the rest is settled
     singular = ": K + lambda n I would be singular in float64"
     lam = check_positive("regularization", value, 1e-12, why=singular)
     check_positive("regularization", value, high=1e12)  # the value is of order lambda^-2
@@ -355,7 +358,7 @@ def _resolve(
     if normalize or from_logits:
         words.append("in:normalized" if normalize else "in:logits")
     words.append(f"p:{precision}")
-    return Problem(
+    problem = Problem(
         samples=samples,
         n_classes=n_classes,
         reduction=reduction,
@@ -374,6 +377,38 @@ def _resolve(
         n_threads=threads,
         signature="|".join(words),
     )
+    if lam_text != "loo":
+        return problem
+    lam = choose_lambda(list(_loo_errors(problem)))
+    signature = problem.signature.replace("|lam:loo|", f"|lam:loo({lam!r})|")
+    return replace(problem, regularization=lam, signature=signature)
+
+
+def _loo_errors(problem: Problem) -> Iterator[NDArray[np.float64]]:
+    """Leave-one-out errors of the parts of a problem."""
+    if callable(problem.kernel):
+        raise ValueError("regularization='loo' needs one of the named kernels, got a callable")
+    for part in problem.parts:
+        yield loo_errors(
+            part.samples,
+            problem.kernel,
+            1.0 if problem.bandwidth is None else problem.bandwidth,
+            problem.frequencies,
+            problem.linear_part,
+            problem.label_factor,
+            problem.seed,
+            problem.n_threads,
+        )
+
+
+def shared_lambda(models: Sequence[Samples], options: dict[str, Any]) -> float:
+    """The lambda that leave-one-out chooses for several models together."""
+    errors: list[NDArray[np.float64]] = []
+    for samples in models:
+        settled = {**options, "regularization": 1.0, "label_kernel": None, "labels": None}
+        problem = _resolve("ckce", samples, None, sample_weight=None, **settled)
+        errors += _loo_errors(problem)
+    return choose_lambda(errors)
 
 
 def _callable_gram(problem: Problem) -> NDArray[np.float64]:
@@ -512,7 +547,7 @@ def ckce(
     method: str = "auto",
     kernel: KernelLike = "linear_gaussian",
     bandwidth: float | str = "median",
-    regularization: float | None = None,
+    regularization: float | str | None = None,
     n_frequencies: int = 100,
     sampler: str = "gaussian",
     frequencies: Any = None,
@@ -563,8 +598,10 @@ def ckce(
         matrix of two arrays of rows (``exact`` only, O(n^2) memory).
     bandwidth : float or "median"
         gamma; by default the median heuristic, see `median_bandwidth`.
-    regularization : float, optional
-        lambda; by default n^(-1/4).
+    regularization : float or "loo", optional
+        lambda; by default n^(-1/4). ``"loo"`` takes the one of 1e-4, 10^-3.5, ..., 1 with the smallest
+        leave-one-out error of the regression of e_y - q on q (closed form; about ten evaluations by
+        features). It ranked models worse more often than better: see docs/comparing.md.
     n_frequencies, sampler, frequencies
         ``fourier`` only: D and how frequencies are drawn, or a (D, m) array that is used as given
         (already divided by the bandwidth). See `fourier_frequencies`.
@@ -649,7 +686,7 @@ def estimate(
     method: str = "auto",
     kernel: KernelLike = "linear_gaussian",
     bandwidth: float | str = "median",
-    regularization: float | None = None,
+    regularization: float | str | None = None,
     n_frequencies: int = 100,
     sampler: str = "gaussian",
     frequencies: Any = None,

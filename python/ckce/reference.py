@@ -312,6 +312,38 @@ def standard_error(
     return float(np.sqrt(w @ psi**2 / (total - 1) / total))
 
 
+def loo_error(
+    y_true: Labels,
+    y_prob: Array,
+    *,
+    kernel: Kernel = "linear_gaussian",
+    bandwidth: float,
+    regularization: float | None = None,
+    label_kernel: Array | None = None,
+) -> float:
+    """Leave-one-out error of the kernel ridge regression of r = e_y - q on q.
+
+    The mean over i of |r_i - f_i(q_i)|^2 (under L), where f_i is fitted without sample i and with the
+    ridge c = lambda n of all samples. Parameters as in `ckce`.
+
+    Returns
+    -------
+    float
+    """
+    n, m = y_prob.shape
+    k = gram(kernel, y_prob, y_prob, bandwidth)
+    c = _ridge(regularization, n)
+    r = np.eye(m)[y_true] - y_prob
+    ell = _label_gram(label_kernel, m)
+    total = 0.0
+    for i in range(n):
+        others = np.arange(n) != i
+        inverse = np.linalg.inv(k[np.ix_(others, others)] + c * np.eye(n - 1))
+        error = r[i] - k[i, others] @ inverse @ r[others]
+        total += float(error @ ell @ error)
+    return float(total / n)
+
+
 def fourier_features(y_prob: Array, frequencies: Array, linear_part: bool = True) -> Array:
     """Feature map [q | cos(w_j'q) / sqrt(D) | sin(w_j'q) / sqrt(D)].
 
