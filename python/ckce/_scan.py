@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from ckce._scan_numpy import ArrayFile
     from ckce._scan_tables import Batch
 
-_BATCH_BYTES = 2**26  # a batch is cut where it would be larger
+_BATCH_BYTES = 2**23  # a batch is cut where it would be larger
+_ROW_BYTES = 2**26
 _TEXT = (".csv", ".tsv")
 _ARROW = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
 _ARRAYS = (".npy", ".npz")
@@ -279,7 +280,7 @@ def scan(
         What the labels call the classes, in the order of the columns. By default integer labels
         number the columns from 0, and names are those of the columns of a table.
     batch_size : int
-        Most rows in a batch; a batch is cut at 64 MB.
+        Most rows in a batch; a batch is cut at 8 MB.
     progress : bool
         Show a progress bar (needs tqdm).
 
@@ -329,9 +330,9 @@ def scan(
                 f"{each} must have probabilities of at least 2 classes, got {source.n_classes}; give "
                 "a 1-D array for the positive class"
             )
-        if source.row_bytes > _BATCH_BYTES:
+        if source.row_bytes > _ROW_BYTES:
             raise ValueError(
-                f"{each} has rows of {source.row_bytes} bytes, expected at most {_BATCH_BYTES}"
+                f"{each} has rows of {source.row_bytes} bytes, expected at most {_ROW_BYTES}"
             )
         if source.n_samples == 0:
             raise ValueError(f"{each} has no rows")
