@@ -1,9 +1,15 @@
 """A test that takes `case` runs over every metric, method and kernel of shared.CASES; one that takes
 `metric` also over shared.SCORES, the metrics without a kernel."""
 
+import signal
+
 import hypothesis
 import pytest
 from shared import CASES, SCORES
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts jobs in the background like that; the tests of Ctrl-C need to be reached.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 hypothesis.settings.register_profile(
     "ckce", deadline=None, derandomize=True, max_examples=30, database=None

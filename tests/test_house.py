@@ -230,7 +230,7 @@ def test_no_paths_of_a_machine():
         "/(" + "|".join(["ho" + "me", "wo" + "rk", "tm" + "p", "Use" + "rs"]) + ")/"
     )
     files = [p for p in ROOT.iterdir() if p.suffix in (".toml", ".txt", ".md", ".yaml")]
-    for room in ("python", "cpp", "tests", "benchmarks"):
+    for room in ("python", "cpp", "tests", "benchmarks", "examples"):
         files += [
             p for p in (ROOT / room).rglob("*") if p.suffix in (".py", ".pyi", ".hpp", ".cpp")
         ]
