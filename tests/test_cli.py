@@ -209,6 +209,62 @@ def test_report_names_the_classes(run):
         assert re.search(r"<title>[abc]: \d+\.\d% of CKCE", file.read())
 
 
+def test_states(run):
+    write_files()
+    np.savez("first.npz", probs=Q[:70], labels=Y[:70])
+    np.savez_compressed("second.npz", probs=Q[70:], labels=Y[70:])
+    options = "--bandwidth 0.6 --frequencies 40 --seed 2 --kernel gaussian"
+    for name in ("first", "second"):
+        code, out, err = run(f"stream {name}.npz -o {name}.ckce --shard {name} {options}")
+        assert (code, err) == (0, "")
+    assert json.loads(out)["n_samples"] == 80
+    expected = ckce.ckce(
+        Y, Q, method="fourier", bandwidth=0.6, n_frequencies=40, random_state=2, kernel="gaussian"
+    )
+    for line in (
+        "merge first.ckce second.ckce -o all.ckce",
+        "score all.ckce",
+        "merge all.ckce",
+        "score first.ckce second.ckce --shards",
+    ):
+        code, out, err = run(f"{line} --quiet")
+        assert (code, err) == (0, "")
+        assert float(out) == pytest.approx(expected, rel=1e-10)
+    assert "no interval: needs the rows" in run("score all.ckce --text")[1]
+    assert run("merge first.ckce first.ckce")[2] == (
+        "ckce: error: first.ckce cannot be merged with first.ckce: shard_id 'first' is in both "
+        "states; merge it once\n"
+    )
+    run(
+        "stream preds.npz -o other.ckce --bandwidth 0.7 --frequencies 40 --seed 2 --kernel gaussian"
+    )
+    assert re.search(
+        "other.ckce cannot be merged with first.ckce: bandwidth must be the same to merge, got 0.6 "
+        "and 0.7; make both with one --bandwidth\n",
+        run("merge first.ckce other.ckce")[2],
+    )
+    with open("all.ckce", "r+b") as file:
+        file.seek(1000)
+        file.write(b"x")
+    code, out, err = run("score all.ckce")
+    assert (code, out) == (1, "")
+    assert "all.ckce" in err
+
+
+def test_many_predictions_stay_on_disk(run, monkeypatch):
+    write_files()
+    np.savez_compressed("preds.npz", probs=Q, labels=Y)
+    expected = run("score preds.npz")
+    monkeypatch.setattr("ckce._commands._IN_MEMORY", 100)
+    seen = []
+    evaluate = ckce.evaluate
+    monkeypatch.setattr(
+        ckce, "evaluate", lambda y, q, **o: (seen.append(q), evaluate(y, q, **o))[1]
+    )
+    assert run("score preds.npz") == expected
+    assert isinstance(seen[0].base, np.memmap)
+
+
 def test_demo(run):
     start = time.process_time()
     code, out, err = run("demo --text")
@@ -263,6 +319,12 @@ WRONG = [
     ("compare preds.npz sharp.npz --level 2", 2, "--level: must be between 0 and 1, got '2'"),
     ("compare preds.npz four.npz", 1, "one shape, since rows are paired, got .*150, 3"),
     ("compare preds.npz logits.npz", 1, "model 'logits': probs row .* pass --input logits"),
+    ("stream preds.npz", 2, "the following arguments are required: -o/--output"),
+    ("stream preds.npz -o state.npz", 2, "--output: must end in .ckce, got 'state.npz'"),
+    ("stream logprobs.npz -o a.ckce --input logprobs", 2, "--input: stream takes probs or logits"),
+    ("stream logits.npz -o a.ckce", 1, "pass --input logits if these are logits"),
+    ("merge preds.npz", 1, "preds.npz must be a state file .* that ckce stream has written"),
+    ("merge nothing.ckce", 1, "nothing.ckce"),
     ("report preds.npz", 2, "the following arguments are required: -o/--output"),
     (
         "report preds.npz -o nowhere/page.html",

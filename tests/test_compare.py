@@ -195,6 +195,11 @@ def test_guard_rail_of_the_marginals():
     assert rail.value == pytest.approx(max(sharpness) - min(sharpness), rel=1e-12)
     assert "(good)" in rail.message
     assert "(worse)" in rail.message
+    c = ckce.compare(Y, Q, reduction="top_label")
+    for model in c.models:
+        confidence = Q[model.name].max(axis=1)
+        expected = np.mean(confidence**2 + (1 - confidence) ** 2)
+        assert model.sharpness == pytest.approx(expected, rel=1e-12)
     near = ckce.compare(Y, {"good": Q["good"], "near": sharpened(Q["good"], 1.05)})
     assert "marginals" not in rail_names(near)
 

@@ -138,6 +138,11 @@ def test_brightness_takes_other_bandwidths(tmp_path, choice):
     with np.load(tmp_path / "toy_soft_brightness.npz") as file:
         expected = ckce.ckce(file["labels"], file["probs"][2], bandwidth=used.pop())
     assert float(rows[("soft", "50")]["ckce"]) == pytest.approx(expected, rel=1e-6)
+    with np.load(tmp_path / "toy_soft_brightness.npz") as file:
+        arrays = dict(file)
+    np.savez(tmp_path / "toy_other_brightness.npz", **arrays | {"labels": arrays["labels"][::-1]})
+    with pytest.raises(ValueError, match="must have the labels and levels of the other"):
+        brightness.main(["--data", str(tmp_path), "--out", str(tmp_path)])
 
 
 def test_kernel_on_one_probability():

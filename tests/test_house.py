@@ -36,6 +36,7 @@ FLOORS = [
     {"_jkce", "_calibration_test"},
     {"_evaluate", "_sensitivity"},
     {"_comparison", "_shift", "_stream_evaluation"},
+    {"_guard_rails"},
     {"_compare", "_streaming"},
     {"_report"},
     {"__init__"},

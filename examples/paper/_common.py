@@ -7,8 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-import ckce
-
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 
@@ -144,17 +142,6 @@ def figure(width, height, *shape, **options):
     mpl.rcParams.update(STYLE)
     options.setdefault("layout", "constrained")
     return plt.subplots(*shape, figsize=(width, height), **options)
-
-
-def bandwidths(choice, probs):
-    """The bandwidth of each array of predictions: its own median, one pooled median, or a number."""
-    if choice == "own":
-        return [ckce.median_bandwidth(q) for q in probs]
-    if choice == "pooled":  # over the pairs within arrays, not across
-        from scipy.spatial.distance import pdist
-
-        return [float(np.median(np.concatenate([pdist(q) for q in probs])))] * len(probs)
-    return [float(choice)] * len(probs)
 
 
 def prediction_files(folder, sets=None, *, series=False):

@@ -11,14 +11,12 @@ from _common import (
     COLOURS,
     MARKERS,
     PAGE,
-    bandwidths,
     column,
     data_parser,
     figure,
     load,
     parse,
     prediction_files,
-    progress,
     save,
     write_csv,
 )
@@ -31,32 +29,34 @@ PANELS = {"ckce": "CKCE", "ckce_debiased": "CKCE, debiased", "jkce": "JKCE"}
 def measure(data, paths, options):
     """One row for each model and level."""
     files = {model: load(path) for model, path in paths.items()}
-    series = [
-        (model, int(level), file["labels"], q)
-        for model, file in files.items()
-        for level, q in zip(file["levels"], file["probs"], strict=True)
+    first = next(iter(files.values()))
+    for model, file in files.items():
+        if any(not np.array_equal(file[key], first[key]) for key in ("labels", "levels")):
+            raise ValueError(f"{paths[model]} must have the labels and levels of the other models")
+    curve = ckce.shift_curve(
+        first["labels"],
+        {model: file["probs"] for model, file in files.items()},
+        shifts=first["levels"].tolist(),
+        method=options.method,
+        bandwidth=options.bandwidth,
+        progress=True,
+    )
+    return [
+        {
+            "data": data,
+            "model": point.model,
+            "level": int(point.shift),
+            "accuracy": point.accuracy,
+            "ckce": point.ckce,
+            "ckce_floor": point.floor,
+            "ckce_debiased": point.debiased,
+            "ckce_debiased_se": point.se,
+            "jkce": point.jkce,
+            "jkce_se": point.jkce_se,
+            "bandwidth": point.bandwidth,
+        }
+        for point in curve.points
     ]
-    gammas = bandwidths(options.bandwidth, [q for *_, q in series])
-    rows = []
-    for gamma, (model, level, y, q) in progress(list(zip(gammas, series, strict=True)), data):
-        e = ckce.estimate(y, q, method=options.method, bandwidth=gamma)
-        j = ckce.jkce_estimate(y, q, method=options.method, bandwidth=gamma)
-        rows.append(
-            {
-                "data": data,
-                "model": model,
-                "level": level,
-                "accuracy": ckce.accuracy(y, q),
-                "ckce": e.value,
-                "ckce_floor": e.floor,
-                "ckce_debiased": e.debiased,
-                "ckce_debiased_se": e.se,
-                "jkce": j.value,
-                "jkce_se": j.se,
-                "bandwidth": gamma,
-            }
-        )
-    return rows
 
 
 def summary(rows):
@@ -118,6 +118,8 @@ def main(argv=None):
         help="own: the median heuristic for each model and level; pooled: one for all; or a number",
     )
     options = parse(made, argv)
+    if options.bandwidth not in ("own", "pooled"):
+        options.bandwidth = float(options.bandwidth)
     if options.data is None:
         made.error("--data is needed: a folder with files <data set>_<model>_brightness.npz")
     rows, moves = [], []

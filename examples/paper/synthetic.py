@@ -7,9 +7,12 @@ The defaults of the options are the reading that reproduces the text.
 """
 
 import numpy as np
-from _common import bandwidths, parse, parser, progress
+from _common import parse, parser, progress
+from scipy.spatial.distance import pdist
 from scipy.special import expit
 from scipy.stats import truncnorm
+
+import ckce
 
 TRUTH_SLOPE, MODEL_SLOPE = 1.0, 5.0
 
@@ -69,6 +72,15 @@ def draw(rng, alpha, n, sigma):
 def draw_labels(rng, q):
     """One label from each row of q."""
     return (q.cumsum(axis=1)[:, :-1] < rng.random((len(q), 1))).sum(axis=1)
+
+
+def bandwidths(choice, probs):
+    """The bandwidth of each array of predictions: its own median, one pooled median, or a number."""
+    if choice == "own":
+        return [ckce.median_bandwidth(q) for q in probs]
+    if choice == "pooled":  # over the pairs within arrays, not across
+        return [float(np.median(np.concatenate([pdist(q) for q in probs])))] * len(probs)
+    return [float(choice)] * len(probs)
 
 
 def data_sets(options, text):

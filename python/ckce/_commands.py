@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -18,6 +19,8 @@ import ckce
 from ckce._terminal import Style, number, printable, table
 
 _LONG = 10_000  # rows from which a progress bar is worth its line
+_IN_MEMORY = 2**25  # numbers; above, predictions stay on disk
+STATE = ".ckce"
 
 
 class Output(NamedTuple):
@@ -83,6 +86,14 @@ def _painted(style: Style, lines: str) -> str:
     return "\n".join(painted)
 
 
+def _read(args: argparse.Namespace, paths: Any, folder: str) -> tuple[Any, Any, ckce.Scan]:
+    """Labels and predictions; many predictions stay on disk, mapped or spooled to `folder`."""
+    scan = _scan(args, paths)
+    small = scan.n_samples is not None and scan.n_samples * scan.n_classes <= _IN_MEMORY
+    labels, probs = scan.read(spool=None if small else folder)
+    return labels, _prepared(args, probs), scan
+
+
 def score(args: argparse.Namespace) -> Output:
     """All metrics of one model."""
     if len(args.files) > 1 and not args.shards:
@@ -90,15 +101,82 @@ def score(args: argparse.Namespace) -> Output:
             f"score takes one data set, got {len(args.files)} files; pass --shards if they are parts "
             "of one, or use ckce compare for several models"
         )
-    labels, probs = _scan(args, args.files).read()
-    probs = _prepared(args, probs)
-    evaluation = ckce.evaluate(labels, probs, n_bins=args.bins, **_options(args, len(labels)))
-    names = ", ".join(map(printable, args.files))
+    if any(Path(path).suffix == STATE for path in args.files):
+        return _state_output(_merged(args.files), args.files)
+    with _temporary() as folder:
+        labels, probs, _ = _read(args, args.files, folder)
+        evaluation = ckce.evaluate(labels, probs, n_bins=args.bins, **_options(args, len(labels)))
+    return _evaluation_output(evaluation, evaluation.ckce.value, args.files)
+
+
+def _temporary() -> Any:
+    return tempfile.TemporaryDirectory(prefix="ckce-", ignore_cleanup_errors=True)
+
+
+def _evaluation_output(evaluation: Any, value: float, files: list[str]) -> Output:
+    names = ", ".join(map(printable, files))
     return Output(
         text=lambda style: f"{style('cyan', names)}\n{_painted(style, str(evaluation))}",
-        data={"files": args.files, **evaluation.to_dict()},
-        quiet=repr(evaluation.ckce.value),
+        data={"files": files, **evaluation.to_dict()},
+        quiet=repr(value),
     )
+
+
+def _state_output(accumulator: ckce.CKCEAccumulator, files: list[str]) -> Output:
+    evaluation = accumulator.evaluate()
+    return _evaluation_output(evaluation, evaluation.ckce, files)
+
+
+def _merged(paths: list[str]) -> ckce.CKCEAccumulator:
+    for path in paths:
+        if Path(path).suffix != STATE:
+            raise ValueError(
+                f"{path} must be a state file ({STATE}) that ckce stream has written"
+                + ("; score takes state files or predictions, not both" if len(paths) > 1 else "")
+            )
+    total = ckce.CKCEAccumulator.load(paths[0])
+    for path in paths[1:]:
+        _add(total, path, paths[0])
+    return total
+
+
+def _add(total: ckce.CKCEAccumulator, path: str, first: str) -> None:
+    try:
+        total.merge(ckce.CKCEAccumulator.load(path))
+    except ValueError as error:
+        hint = "; make both with one --bandwidth" if str(error).startswith("bandwidth") else ""
+        raise ValueError(f"{path} cannot be merged with {first}: {error}{hint}") from None
+
+
+def stream(args: argparse.Namespace) -> Output:
+    """Turn files into a state."""
+    _check_output(args.output, STATE)
+    options = _options(args, 0)
+    del options["method"], options["progress"]
+    scan = ckce.scan(
+        args.files,
+        probs=args.probs,
+        labels=args.labels,
+        classes=args.classes,
+        progress=_shows_progress(args),
+    )
+    if args.input == "logprobs":
+        raise argparse.ArgumentTypeError("argument --input: stream takes probs or logits")
+    accumulator = scan.accumulate(
+        n_frequencies=args.frequencies, n_bins=args.bins, shard_id=args.shard, **options
+    )
+    accumulator.save(args.output)
+    return _state_output(accumulator, [args.output])
+
+
+def merge(args: argparse.Namespace) -> Output:
+    """Add states."""
+    if args.output is not None:
+        _check_output(args.output, STATE)
+    total = _merged(args.files)
+    if args.output is not None:
+        total.save(args.output)
+    return _state_output(total, args.files if args.output is None else [args.output])
 
 
 def _names(args: argparse.Namespace) -> list[str]:
@@ -117,13 +195,11 @@ def _names(args: argparse.Namespace) -> list[str]:
     return list(names)
 
 
-def _models(args: argparse.Namespace) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+def _models(args: argparse.Namespace, folder: str) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     """Labels, predictions by model, and options; labels by model where they differ."""
     truths, models, classes = {}, {}, None
     for name, path in zip(_names(args), args.files, strict=True):
-        scan = _scan(args, path)
-        truths[name], probs = scan.read()
-        models[name] = _prepared(args, probs)
+        truths[name], models[name], scan = _read(args, path, folder)
         classes = scan.classes
     options = _options(args, min(map(len, models.values())))
     first, *others = truths.values()
@@ -208,33 +284,39 @@ def compare(args: argparse.Namespace) -> Output:
         raise argparse.ArgumentTypeError(
             "compare takes at least 2 files, one for each model, got 1; use ckce score for one"
         )
-    truths, models, options = _models(args)
-    del options["classes"]
-    comparison = ckce.compare(truths, models, level=args.level, test=args.test, **options)
+    with _temporary() as folder:
+        truths, models, options = _models(args, folder)
+        del options["classes"]
+        comparison = ckce.compare(truths, models, level=args.level, test=args.test, **options)
     return _comparison_output(comparison, {"files": args.files})
 
 
 def report(args: argparse.Namespace) -> Output:
     """Write the page."""
     _check_output(args.output)
-    truths, models, options = _models(args)
-    classes = options.pop("classes")
-    if classes is not None and not isinstance(truths, dict) and truths.dtype.kind in "iu":
-        truths, options["labels"] = np.array(classes)[truths], classes  # for the page's words
-    page = ckce.report(
-        truths,
-        models,
-        title=args.title,
-        command=args.command,
-        sensitivity=not args.no_sensitivity,
-        level=args.level,
-        **options,
-    )
+    with _temporary() as folder:
+        truths, models, options = _models(args, folder)
+        classes = options.pop("classes")
+        if classes is not None and not isinstance(truths, dict) and truths.dtype.kind in "iu":
+            truths, options["labels"] = np.array(classes)[truths], classes  # for the page's words
+        page = ckce.report(
+            truths,
+            models,
+            title=args.title,
+            command=args.command,
+            sensitivity=not args.no_sensitivity,
+            level=args.level,
+            **options,
+        )
     return _saved(page, args.output)
 
 
-def _check_output(path: str) -> None:
+def _check_output(path: str, suffix: str | None = None) -> None:
     """Fail before the work, not after it."""
+    if suffix is not None and Path(path).suffix != suffix:
+        raise argparse.ArgumentTypeError(
+            f"argument -o/--output: must end in {suffix}, got {path!r}"
+        )
     if Path(path).is_dir():
         raise IsADirectoryError(f"{path} is a directory; name a file in it with -o")
     if not Path(path).parent.is_dir():

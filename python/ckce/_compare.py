@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from ckce._bandwidth import pooled_median
 from ckce._calibration_test import calibration_test, check_test
-from ckce._comparison import ComparedModel, ComparedPair, Comparison, GuardRail
+from ckce._comparison import ComparedModel, ComparedPair, Comparison
 from ckce._config import resolve_threads
 from ckce._estimate import Estimate
 from ckce._evaluate import top_label_ece
 from ckce._frequencies import fourier_frequencies
+from ckce._guard_rails import guard_rails
 from ckce._jkce import JkceEstimate, jkce_estimate
 from ckce._kernels import KERNELS
 from ckce._metrics import KernelLike, _progress, ckce, estimate, shared_lambda
@@ -23,14 +24,6 @@ from ckce._reduction import top_label
 from ckce._scores import scores_of
 from ckce._sensitivity import Setting
 from ckce._validate import Samples, check_bool, check_choice, check_samples, check_seed
-
-#: Largest difference of the mean |q|^2 of two models that passes without a word; at twice this
-#: the same miscalibration gives 0.7 of the CKCE (benchmarks/COVERAGE.md).
-SHARPNESS_LIMIT = 0.025
-#: Largest share of a difference (or of its standard error) that the method may have added.
-ERROR_LIMIT = 0.1
-#: Rows below which debiased values were found to be too small by a tenth and more.
-ROWS_LIMIT = 100
 
 
 @dataclass(frozen=True)
@@ -190,7 +183,7 @@ def compare(
         names=names,
         models=tuple(model.record for model in evaluated),
         pairs=pairs,
-        warnings=_guard_rails(evaluated, pairs),
+        warnings=guard_rails([model.record for model in evaluated], pairs, first.n_samples),
         level=level,
         method=first.method,
         bandwidth=first.bandwidth,
@@ -273,6 +266,9 @@ def _evaluate(
     e = estimate(samples, None, **of_ckce)
     j = jkce_estimate(samples, None, **shared)
     scores = scores_of(samples, threads)
+    sharpness = scores.sharpness
+    if shared["reduction"] == "top_label":
+        sharpness = scores_of(top_label(samples), threads).sharpness
     p_value = None
     if resamples:
         p_value = _p_value(samples, of_ckce, e, resamples)
@@ -291,7 +287,7 @@ def _evaluate(
         se=e.se,
         low=low,
         high=high,
-        sharpness=scores.sharpness / scores.weight,
+        sharpness=sharpness / scores.weight,
         error=None if e.bound is None else e.bound + (e.debias_error or 0.0),
         p_value=p_value,
     )
@@ -433,104 +429,6 @@ def _sentence(pair: ComparedPair, level: float, n_pairs: int) -> str:
     return (
         f"no significant difference between {pair.better} and {pair.worse} ({numbers}{holm_note})"
     )
-
-
-def _guard_rails(
-    evaluated: Sequence[_Evaluated], pairs: Sequence[ComparedPair]
-) -> tuple[GuardRail, ...]:
-    models = [model.record for model in evaluated]
-    rails = [
-        *_rank_disagreement(models, pairs),
-        *_marginals(models),
-        *_below_floor(models),
-        *_approximation(pairs),
-    ]
-    total = evaluated[0].estimate.n_samples
-    if total < ROWS_LIMIT:
-        rails.append(
-            GuardRail(
-                "few_rows",
-                float(total),
-                float(ROWS_LIMIT),
-                f"n = {total} is below {ROWS_LIMIT}: debiased values of so few rows are too small, and "
-                "intervals were not studied below 50",
-            )
-        )
-    return tuple(rails)
-
-
-def _rank_disagreement(
-    models: Sequence[ComparedModel], pairs: Sequence[ComparedPair]
-) -> list[GuardRail]:
-    """Pairs that raw CKCE or JKCE would rank the other way round."""
-    by_name = {model.name: model for model in models}
-    turned = {"raw CKCE": 0, "JKCE": 0}
-    examples: list[str] = []
-    for pair in pairs:
-        a, b = by_name[pair.better], by_name[pair.worse]
-        others = [("raw CKCE", a.ckce, b.ckce), ("JKCE", a.jkce, b.jkce)]
-        for measure, of_better, of_worse in others:
-            if of_better > of_worse:
-                turned[measure] += 1
-                if len(examples) < 3:
-                    examples.append(f"{measure} puts {b.name} before {a.name}")
-    count = sum(turned.values())
-    if not count:
-        return []
-    parts = [
-        f"{measure} orders {n} of {len(pairs)} pairs otherwise"
-        for measure, n in turned.items()
-        if n
-    ]
-    text = " and ".join(parts) + f" than debiased CKCE: {'; '.join(examples)}"
-    return [
-        GuardRail("rank_disagreement", float(count), 0.0, text + (", ..." if count > 3 else ""))
-    ]
-
-
-def _marginals(models: Sequence[ComparedModel]) -> list[GuardRail]:
-    low = min(models, key=lambda model: model.sharpness)
-    high = max(models, key=lambda model: model.sharpness)
-    spread = high.sharpness - low.sharpness
-    if spread <= SHARPNESS_LIMIT:
-        return []
-    text = (
-        f"mean |q|^2 runs from {low.sharpness:.3f} ({low.name}) to {high.sharpness:.3f} "
-        f"({high.name}): the same miscalibration gives predictions of a narrower range a smaller CKCE "
-        "(0.7 of it at a difference of 0.06, 0.45 at 0.1), so the ranking can be wrong"
-    )
-    return [GuardRail("marginals", spread, SHARPNESS_LIMIT, text)]
-
-
-def _below_floor(models: Sequence[ComparedModel]) -> list[GuardRail]:
-    below = [model for model in models if model.ckce < model.floor]
-    if not below:
-        return []
-    lowest = min(below, key=lambda model: model.ckce / model.floor)
-    names = ", ".join(model.name for model in below)
-    text = (
-        f"raw CKCE is below the floor of a calibrated model for {names} (as low as "
-        f"{lowest.ckce / lowest.floor:.2f} of it): read the debiased values there"
-    )
-    return [GuardRail("below_floor", lowest.ckce / lowest.floor, 1.0, text)]
-
-
-def _approximation(pairs: Sequence[ComparedPair]) -> list[GuardRail]:
-    def share(pair: ComparedPair) -> float:
-        scale = max(pair.difference, pair.se)
-        return pair.error / scale if scale > 0.0 else 0.0
-
-    finite = [pair for pair in pairs if not math.isnan(share(pair))]
-    worst = max(finite, key=share, default=None)
-    if worst is None or share(worst) <= ERROR_LIMIT:
-        return []
-    count = sum(share(pair) > ERROR_LIMIT for pair in finite)
-    text = (
-        f"the error of the method may reach {worst.error:.2g} for {worst.better} and {worst.worse}, "
-        f"whose difference is {worst.difference:.2g} ({count} of {len(pairs)} pairs have more than "
-        f"{ERROR_LIMIT:.0%} of theirs); use more frequencies, a higher rank or method='exact'"
-    )
-    return [GuardRail("approximation", share(worst), ERROR_LIMIT, text)]
 
 
 def _signature(

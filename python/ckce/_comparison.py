@@ -35,7 +35,8 @@ class ComparedModel:
     debiased, se, low, high : float
         Debiased CKCE, its standard error and interval: what models are ranked by.
     sharpness : float
-        Mean of |q|^2: from 1/m for uniform to 1 for certain predictions.
+        Mean of |q|^2: from 1/m for uniform to 1 for certain predictions; of [1 - c, c] with
+        ``reduction="top_label"``.
     error : float or None
         Bound on what the method leaves out of `ckce` and `debiased`; None for ``fourier``.
     p_value : float or None

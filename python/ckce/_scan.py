@@ -11,14 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckce._names import listed, nearest
-from ckce._validate import check_bool, check_count
+from ckce._validate import check_bool, check_count, check_seed
 
 if TYPE_CHECKING:
     from ckce._scan_numpy import ArrayFile
     from ckce._scan_tables import Batch
+    from ckce._streaming import CKCEAccumulator
 
-_BATCH_BYTES = 2**23  # a batch is cut where it would be larger
-_ROW_BYTES = 2**26
+_ROW_BYTES = 2**26  # most of a row
+_BATCH_BYTES = 2**23  # a batch is cut where it would be larger, but keeps a row
 _TEXT = (".csv", ".tsv")
 _ARROW = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
 _ARRAYS = (".npy", ".npz")
@@ -226,12 +227,26 @@ class Scan:
             )
         return indices
 
-    def read(self) -> Batch:
-        """All rows at once: labels and probabilities; uncompressed arrays stay on disk."""
+    def read(self, *, spool: str | PathLike[str] | None = None) -> Batch:
+        """All rows at once.
+
+        Parameters
+        ----------
+        spool : path, optional
+            A folder: predictions that cannot be mapped as they are get written there, uncompressed,
+            and mapped. The file must stay as long as they are used.
+
+        Returns
+        -------
+        labels, probs : ndarray
+            Arrays of uncompressed files are mapped, not copied.
+        """
         if len(self._sources) == 1:
             whole = self._sources[0].whole()
             if whole is not None:
                 return self._columns(whole[0], self.paths[0], 0), whole[1]
+        if spool is not None:
+            return self._spooled(Path(spool))
         if self.n_samples is None:
             batches = list(self)
             labels = np.concatenate([batch[0] for batch in batches])
@@ -250,6 +265,95 @@ class Scan:
                 f"{listed(self.paths, 3)} had {row} rows, expected {n}: it was changed"
             )
         return np.concatenate(parts), probs
+
+    def _spooled(self, folder: Path) -> Batch:
+        import tempfile
+
+        parts, first = [], None
+        with tempfile.NamedTemporaryFile(dir=folder, suffix=".probs", delete=False) as file:
+            for labels, block in self:
+                first = block[:0] if first is None else first
+                parts.append(labels)
+                file.write(np.ascontiguousarray(block, first.dtype).data)
+        assert first is not None  # a scan of no rows has raised
+        labels = np.concatenate(parts)
+        mapped = np.memmap(file.name, first.dtype, "r", 0, (len(labels), *first.shape[1:]))
+        return labels, mapped.view(np.ndarray)
+
+    def sample(self, n_samples: int = 2000, *, random_state: int = 0) -> Batch:
+        """Rows drawn from all of the files, with every set of rows equally likely.
+
+        Parameters
+        ----------
+        n_samples : int
+            How many; all rows if there are fewer.
+        random_state : int
+            Seed. The rows do not depend on `batch_size`.
+
+        Returns
+        -------
+        labels, probs : ndarray
+            In the order of the files. Costs one pass.
+        """
+        count, seed = check_count("n_samples", n_samples), check_seed(random_state)
+        first = 0
+        # The rows with the smallest hashes: drawn in one pass, whatever their number.
+        hashes: NDArray[np.uint64] = np.empty(0, np.uint64)
+        kept: list[Batch] = []
+        rows: NDArray[np.int64] = np.empty(0, np.int64)
+        for labels, probs in self:
+            numbers = np.arange(first, first + len(labels))
+            drawn = _hash(numbers, seed)
+            if len(hashes) == count:
+                numbers, drawn = (a[drawn < hashes.max()] for a in (numbers, drawn))
+            here = numbers - first
+            first += len(labels)
+            if not len(here):
+                continue
+            kept.append((labels[here], np.asarray(probs[here])))
+            hashes, rows = np.concatenate([hashes, drawn]), np.concatenate([rows, numbers])
+            if len(hashes) > count:
+                best = np.sort(np.argpartition(hashes, count - 1)[:count])
+                joined = (np.concatenate([batch[part] for batch in kept]) for part in (0, 1))
+                chosen_labels, chosen_probs = (array[best] for array in joined)
+                hashes, rows, kept = hashes[best], rows[best], [(chosen_labels, chosen_probs)]
+        labels, probs = (np.concatenate([batch[part] for batch in kept]) for part in (0, 1))
+        return labels, probs
+
+    def accumulate(self, **options: Any) -> CKCEAccumulator:
+        """All rows in an accumulator, at the memory of one batch and the state.
+
+        Parameters
+        ----------
+        **options
+            Of `CKCEAccumulator`. Without a bandwidth, it is the median of `sample`, which costs a
+            pass of its own.
+
+        Returns
+        -------
+        CKCEAccumulator
+            Its ``evaluate()`` gives all metrics.
+        """
+        from ckce._streaming import CKCEAccumulator
+
+        if options.get("bandwidth", "median") == "median" and options.get("kernel") != "linear":
+            options.pop("bandwidth", None)
+            sampled = self.sample(random_state=options.get("random_state", 0))
+            accumulator = CKCEAccumulator.from_sample(*sampled, **options)
+        else:
+            accumulator = CKCEAccumulator(self.n_classes, **options)
+        for labels, probs in self:
+            accumulator.update(labels, probs)
+        return accumulator
+
+
+def _hash(numbers: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
+    """SplitMix64 of row numbers, the project's generator counted instead of iterated."""
+    state = (numbers.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    state += np.uint64(seed)
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(state ^ (state >> np.uint64(31)))
 
 
 def scan(
@@ -288,7 +392,8 @@ def scan(
     -------
     Scan
         Iterates over ``(labels, probs)`` with the memory of one batch; has ``n_classes``,
-        ``n_samples``, ``classes`` and ``read()``.
+        ``n_samples``, ``classes``, ``read()``, ``sample()`` and ``accumulate()``, so that
+        ``ckce.scan(path).accumulate().evaluate()`` evaluates files larger than memory.
 
     Notes
     -----

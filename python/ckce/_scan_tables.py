@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ckce._names import listed, nearest
 
 _LINE_LIMIT = 2**26  # characters
+_DECODED = 2**20  # bytes of parquet or arrow that are decoded at once
 
 Batch = tuple[NDArray[Any], NDArray[Any]]
 
@@ -229,9 +230,12 @@ class ArrowTable(_Table):
                 self.n_samples = int(file.metadata.num_rows)
             self.columns = find_columns(path, schema.names, probs, labels)
             self.classes = self.columns.classes
-            self._listed = self._is_list(schema.field(self.columns.probs[0]).type)
-            self.n_classes = self._count_classes(schema)
-        self.row_bytes = 8 * self.n_classes
+            kind = schema.field(self.columns.probs[0]).type
+            self._listed = self._is_list(kind)
+            self.n_classes = self._count_classes(kind)
+            number = kind.value_type if self._listed else kind
+        floats = self._pa.types.is_floating(number)
+        self.row_bytes = self.n_classes * (number.bit_width // 8 if floats else 8)
 
     def _errors(self) -> Any:
         from contextlib import contextmanager
@@ -253,12 +257,11 @@ class ArrowTable(_Table):
             types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
         )
 
-    def _count_classes(self, schema: Any) -> int:
+    def _count_classes(self, kind: Any) -> int:
         if not self._listed:
             return max(2, len(self.columns.probs))
         if len(self.columns.probs) > 1:
             raise ValueError(f"{self.path} must have one column of lists, or one for each class")
-        kind = schema.field(self.columns.probs[0]).type
         if self._pa.types.is_fixed_size_list(kind):
             return int(kind.list_size)
         first = next((batch for batch in self._record_batches(1) if batch.num_rows), None)
@@ -271,7 +274,7 @@ class ArrowTable(_Table):
         if self.parquet:
             # Buffered column readers: otherwise a row group's compressed bytes are read at once.
             return _pyarrow("pyarrow.parquet").ParquetFile(
-                self.path, buffer_size=2**16, pre_buffer=False
+                self.path, buffer_size=2**14, pre_buffer=False
             )
         ipc = _pyarrow("pyarrow.ipc")
         with self.path.open("rb") as file:
@@ -297,6 +300,24 @@ class ArrowTable(_Table):
                     yield batch.select(names).slice(start, rows)
 
     def batches(self, rows: int) -> Iterator[Batch]:
+        # Decoding takes several times the memory of its result, so it goes in small steps.
+        step = max(1, min(rows, _DECODED // self.row_bytes))
+        labels: list[NDArray[Any]] = []
+        probs: NDArray[Any] | None = None
+        filled = 0
+        for some_labels, some_probs in self._steps(step):
+            if probs is None:
+                probs = np.empty((rows // step * step, *some_probs.shape[1:]), some_probs.dtype)
+            if filled + len(some_probs) > len(probs):
+                yield np.concatenate(labels), probs[:filled]
+                labels, filled, probs = [], 0, np.empty_like(probs)
+            labels.append(some_labels)
+            probs[filled : filled + len(some_probs)] = some_probs
+            filled += len(some_probs)
+        if probs is not None:
+            yield np.concatenate(labels), probs[:filled]
+
+    def _steps(self, rows: int) -> Iterator[Batch]:
         first_row = 0
         with self._errors():
             for batch in self._record_batches(rows):
@@ -309,6 +330,7 @@ class ArrowTable(_Table):
                         raise ValueError(f"{self.path} row {row} column {name!r} is null")
                 yield self._labels(batch), self._probs(batch, first_row)
                 first_row += batch.num_rows
+                self._pa.default_memory_pool().release_unused()
 
     def _labels(self, batch: Any) -> NDArray[Any]:
         column = batch.column(self.columns.label)

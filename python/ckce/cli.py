@@ -152,14 +152,16 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_metric(parser: argparse.ArgumentParser) -> None:
+def _add_metric(parser: argparse.ArgumentParser, *, methods: bool) -> None:
     group = parser.add_argument_group("what is computed")
-    group.add_argument(
-        "--method",
-        choices=["auto", "exact", "fourier", "cholesky"],
-        default="auto",
-        help="default: auto, a fixed rule of rows, classes and kernel",
-    )
+    parser.set_defaults(method="fourier")
+    if methods:
+        group.add_argument(
+            "--method",
+            choices=["auto", "exact", "fourier", "cholesky"],
+            default="auto",
+            help="default: auto, a fixed rule of rows, classes and kernel",
+        )
     group.add_argument(
         "--kernel",
         choices=["linear_gaussian", "gaussian", "laplace", "linear"],
@@ -196,6 +198,16 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--debug", action="store_true", help="show the traceback of an error")
 
 
+def _add_bins(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--bins",
+        type=_integer(1, 1000),
+        default=10,
+        metavar="N",
+        help="bins of the ECE; default: 10",
+    )
+
+
 def _add_models(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--names", type=_names, metavar="A,B,...", help="names of the models; default: of the files"
@@ -206,7 +218,13 @@ def _add_models(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_command(
-    commands: Any, name: str, text: str, *, files: str | None = None, metric: bool = True
+    commands: Any,
+    name: str,
+    text: str,
+    *,
+    files: str | None = None,
+    metric: bool = True,
+    methods: bool = True,
 ) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         name, help=text, description=f"{text}.", epilog=_EPILOG, formatter_class=_HELP
@@ -216,7 +234,7 @@ def _add_command(
         parser.add_argument("files", nargs="+", metavar="FILE", help=files)
         _add_data(parser)
     if metric:
-        _add_metric(parser)
+        _add_metric(parser, methods=methods)
     _add_output(parser)
     return parser
 
@@ -240,13 +258,7 @@ def _parser() -> argparse.ArgumentParser:
         commands, "score", "All metrics of one model", files=f"predictions: {_FORMATS}"
     )
     scored.add_argument("--shards", action="store_true", help="the files are parts of one data set")
-    scored.add_argument(
-        "--bins",
-        type=_integer(1, 1000),
-        default=10,
-        metavar="N",
-        help="bins of the ECE; default: 10",
-    )
+    _add_bins(scored)
     compared = _add_command(
         commands,
         "compare",
@@ -269,6 +281,32 @@ def _parser() -> argparse.ArgumentParser:
     reported.add_argument(
         "--no-sensitivity", action="store_true", help="leave out the reruns under other settings"
     )
+    streamed = _add_command(
+        commands,
+        "stream",
+        "Turn files larger than memory into a small state that can be merged",
+        files=f"predictions, parts of one data set: {_FORMATS}",
+        methods=False,
+    )
+    streamed.add_argument(
+        "-o", "--output", required=True, metavar="STATE", help="file to write, *.ckce"
+    )
+    streamed.add_argument(
+        "--frequencies",
+        type=_integer(1, 10**6),
+        default=100,
+        metavar="N",
+        help="random features have 2 N of them; default: 100",
+    )
+    streamed.add_argument(
+        "--shard", metavar="NAME", help="name of this part: states that share one are not merged"
+    )
+    _add_bins(streamed)
+    merged = _add_command(
+        commands, "merge", "Add states, and evaluate all of their rows", metric=False
+    )
+    merged.add_argument("files", nargs="+", metavar="STATE", help="files of ckce stream")
+    merged.add_argument("-o", "--output", metavar="STATE", help="file to write, *.ckce")
     shown = _add_command(commands, "demo", "Compare three made-up models", metric=False)
     shown.add_argument("-o", "--output", metavar="HTML", help="write a report of them instead")
     _add_command(commands, "bench", "Time the methods on this machine, in seconds", metric=False)
@@ -302,7 +340,9 @@ def _run(args: argparse.Namespace) -> int:
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("always")
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("always", UserWarning)
+            warnings.simplefilter("always", RuntimeWarning)
             warnings.showwarning = warn
             _print(getattr(_commands, args.run)(args), args)
     except BrokenPipeError:  # the reader has seen enough
