@@ -111,16 +111,16 @@ def test_certificate_of_rows_that_nearly_repeat():
         assert abs(e.value - exact.value) <= e.bound + exact.bound
 
 
-@pytest.mark.parametrize("pivoting", ["greedy", "random"])
-@pytest.mark.parametrize("rank", [2, 20, 100])
 @pytest.mark.parametrize("m", [3, 50])
-def test_certificate_at_larger_n(m, rank, pivoting):
+def test_certificate_at_larger_n(m):
     y, q = sample(1000, m, concentration=0.2)
     weights = np.random.default_rng(1).uniform(0.1, 4, 1000)
     for options in ({}, {"sample_weight": weights}, {"label_kernel": label_kernel(m)}):
         exact = ckce.ckce(y, q, method="exact", **options)
-        e = ckce.estimate(y, q, method="cholesky", rank=rank, pivoting=pivoting, **options)
-        assert abs(e.value - exact) <= e.bound
+        for pivoting in ("greedy", "random"):
+            for rank in (2, 20, 100):
+                e = ckce.estimate(y, q, method="cholesky", rank=rank, pivoting=pivoting, **options)
+                assert abs(e.value - exact) <= e.bound
 
 
 def test_certificate_shrinks_with_the_rank():

@@ -346,8 +346,7 @@ def torch():
     found.set_num_threads(1)
     try:
         import torchvision  # noqa: F401
-    except ModuleNotFoundError:
-        found.set_num_threads(threads)
+    except ImportError:
         pytest.skip("torchvision is not installed")
     except RuntimeError:
         # A torchvision built for CUDA beside a torch that is not cannot load its operators, and

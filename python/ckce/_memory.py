@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-from pathlib import Path
 
 SMALL = 256 << 20  # what is below is tried without asking
 
@@ -24,9 +23,14 @@ def available_memory() -> float:
     return max(0.0, min(_of_the_machine(), _of_the_container(), _of_the_process()))
 
 
+def _text(path: str) -> str:
+    with open(path, encoding="ascii") as file:
+        return file.read()
+
+
 def _of_the_machine() -> float:
     with contextlib.suppress(OSError):
-        for line in Path("/proc/meminfo").read_text().splitlines():
+        for line in _text("/proc/meminfo").splitlines():
             if line.startswith("MemAvailable:"):
                 return float(line.split()[1]) * 1024.0
     with contextlib.suppress(AttributeError, OSError, ValueError):  # not on Windows
@@ -35,10 +39,9 @@ def _of_the_machine() -> float:
 
 
 def _of_the_container() -> float:
-    group = Path("/sys/fs/cgroup")
     with contextlib.suppress(OSError, ValueError):
-        limit = float((group / "memory.max").read_text())  # "max" where there is none
-        for line in (group / "memory.stat").read_text().splitlines():
+        limit = float(_text("/sys/fs/cgroup/memory.max"))  # "max" where there is none
+        for line in _text("/sys/fs/cgroup/memory.stat").splitlines():
             if line.startswith("anon "):
                 return limit - float(line.split()[1])
     return float("inf")
@@ -50,6 +53,6 @@ def _of_the_process() -> float:
 
         limit, _ = resource.getrlimit(resource.RLIMIT_AS)
         if limit != resource.RLIM_INFINITY:
-            pages = int(Path("/proc/self/statm").read_text().split()[0])
+            pages = int(_text("/proc/self/statm").split()[0])
             return float(limit) - pages * resource.getpagesize()
     return float("inf")
