@@ -264,7 +264,10 @@ def test_the_median_of_weighted_and_constant_rows():
     assert acc.evaluate().bandwidth == ckce.median_bandwidth(q, sample_weight=w)
     flat = CKCEAccumulator(3)
     flat.update(y, np.full((300, 3), 1 / 3))
-    assert flat.evaluate().bandwidth_source == "median: no distances"
+    assert flat.evaluate().bandwidth_source == "no distances"
+    hard = np.eye(3)[np.repeat([0, 1], [200, 100])]
+    acc = CKCEAccumulator.from_sample(y, hard)
+    assert acc.config["bandwidth_source"] == "median>0 of a sample of 300"
 
 
 def test_an_unknown_bandwidth_is_not_merged():
@@ -354,6 +357,17 @@ def test_weights_far_from_one_are_warned_about_once_for_all():
     acc = filled(y, q, np.full(100, 0.01))
     with pytest.warns(UserWarning, match="sample_weight has mean 0.01"):
         acc.evaluate()
+
+
+def test_weights_are_signed_even_if_they_sum_to_the_number_of_rows():
+    y, q = sample(100, 3)
+    w = np.tile([0.5, 1.5], 50)
+    acc = filled(y, q, w)
+    for state in (acc, acc.copy(), filled(y, q) + acc, pickle.loads(pickle.dumps(acc))):
+        assert "|w:" in state.evaluate().signature
+    acc.reset()
+    acc.update(y, q, np.ones(100))
+    assert acc.evaluate().signature == filled(y, q).evaluate().signature
 
 
 def test_a_label_of_probability_zero():

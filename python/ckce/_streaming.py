@@ -86,7 +86,8 @@ class _Config:
                 return field.name, mine, theirs
         return None
 
-    def signature(self, n: int, weight: float) -> str:
+    def signature(self, n: int, weight: float | None) -> str:
+        """Of n rows; `weight` is the sum of the weights if there are any."""
         words = ["ckce", "v0.1", f"method:{self.method}"]
         if self.frequencies is not None:
             words.append(f"frequencies:{self.frequencies}")
@@ -102,7 +103,7 @@ class _Config:
             words.append(f"s:{self.random_state}")
         lam = "n^-0.25" if self.regularization is None else repr(self.regularization)
         words += [f"lam:{lam}", f"n:{n}", f"m:{self.n_classes}"]
-        if weight != n:
+        if weight is not None:
             words.append(f"w:{weight!r}(streamed)")
         if self.label_kernel is not None:
             words.append(f"l:{self.label_kernel}")
@@ -262,6 +263,7 @@ class CKCEAccumulator:
         self._n_threads = n_threads
         self._lock = threading.Lock()  # of what follows, but not of what the engine does
         self._shards = frozenset(() if shard_id is None else (shard_id,))
+        self._weighted = False  # a weight other than 1 was seen; signatures say so
         self._held: list[Samples] = []
         self._engine = None if config.pending else self._make_engine(config)
 
@@ -355,7 +357,8 @@ class CKCEAccumulator:
         gamma, how = pooled_median(
             [samples], config.kernel, config.random_state, resolve_threads(None)
         )
-        words = source if how.startswith("median") else f"{source}: {how}"
+        kind = how.split(",")[0]  # "median", "median>0" or "no distances"
+        words = source.replace("median", kind, 1)
         return dataclasses.replace(config, bandwidth=gamma, bandwidth_source=words)
 
     @property
@@ -406,12 +409,17 @@ class CKCEAccumulator:
         )
         if samples.n == 0:
             return
+        held = False
         if self._engine is None:
             with self._lock:
                 if self._engine is None:
                     self._hold(samples)
-                    return
-        _feed(self._engine, samples, self._n_threads)
+                    held = True
+        if not held:
+            assert self._engine is not None
+            _feed(self._engine, samples, self._n_threads)
+        if samples.weights is not None and (samples.weights != 1.0).any():
+            self._weighted = True
 
     def _hold(self, samples: Samples) -> None:
         """Wait for the rows that the bandwidth comes from. Under the lock."""
@@ -471,7 +479,8 @@ class CKCEAccumulator:
         result = engine.solve(config.regularization, config.debias, self._n_threads)
         scores, solution, n = result.scores, result.solution, result.rows
         weight = scores.weight
-        if weight != n:
+        weighted = self._weighted or weight != n
+        if weighted:
             warn_of_scale(weight / n, stacklevel=3)
         return StreamEvaluation(
             n_samples=n,
@@ -486,7 +495,7 @@ class CKCEAccumulator:
             ckce_floor=solution.floor if config.debias else None,
             jkce=result.off_diagonal / (weight * (weight - 1.0)) if weight > 1.0 else None,
             jkce_biased=(result.off_diagonal + result.diagonal) / weight**2,
-            ece_top_label=_top_label_ece(config, result),
+            ece_top_label=_top_label_ece(config, result, weighted),
             reliability=_reliability(config, result),
             per_class=None if self._factor is not None else solution.per_class,
             mean_residual=scores.residual / weight,
@@ -495,7 +504,7 @@ class CKCEAccumulator:
             bandwidth_source=config.bandwidth_source,
             regularization=result.regularization,
             method=config.method,
-            signature=config.signature(n, weight),
+            signature=config.signature(n, weight if weighted else None),
         )
 
     def merge(self, other: CKCEAccumulator) -> CKCEAccumulator:
@@ -530,6 +539,7 @@ class CKCEAccumulator:
                 )
         with other._lock:
             state, shards = other._known_engine("merging").state(), other._shards
+            weighted = other._weighted
         with self._lock:
             twice = sorted(self._shards & shards)
             if twice:
@@ -537,6 +547,7 @@ class CKCEAccumulator:
                 raise ValueError(f"shard_id {twice[0]!r}{more} is in both states; merge it once")
             self._known_engine("merging").merge(state, self._n_threads)
             self._shards |= shards
+            self._weighted |= weighted
         return self
 
     def __iadd__(self, other: CKCEAccumulator) -> CKCEAccumulator:
@@ -555,12 +566,13 @@ class CKCEAccumulator:
     def reset(self) -> None:
         """Forget all rows. A bandwidth that came from the first rows is forgotten, too."""
         with self._lock:
-            if self._config.bandwidth_source.startswith("median of the first"):
+            if "of the first" in self._config.bandwidth_source:
                 self._config = dataclasses.replace(
                     self._config, bandwidth=None, bandwidth_source="median"
                 )
                 self._stored_chebyshev = None
             self._shards = frozenset(() if self._shard_id is None else (self._shard_id,))
+            self._weighted = False
             self._held = []
             self._engine = None if self._config.pending else self._make_engine(self._config)
 
@@ -582,6 +594,7 @@ class CKCEAccumulator:
         with self._lock:
             twin = self.fresh(self._shard_id)
             twin._shards, twin._held = self._shards, list(self._held)
+            twin._weighted = self._weighted
             if self._engine is not None:
                 assert twin._engine is not None
                 twin._engine.merge(self._engine.state(), self._n_threads)
@@ -656,6 +669,7 @@ class CKCEAccumulator:
             "config": dataclasses.asdict(config),
             "shard_id": self._shard_id,
             "shards": sorted(shards),
+            "weighted": self._weighted,
         }
         return _state.encode(header, arrays)
 
@@ -699,6 +713,7 @@ class CKCEAccumulator:
                 arrays.get("chebyshev"),
             )
             acc._shards = frozenset(header["shards"])
+            acc._weighted = bool(header.get("weighted", False))
             acc._restore(arrays)
         except _state.DAMAGE as error:
             raise ValueError(f"{name} holds a state that cannot be: {error}") from None
@@ -839,12 +854,12 @@ def _joined(parts: list[Samples]) -> Samples:
     )
 
 
-def _top_label_ece(config: _Config, result: _core.AccumulatorResult) -> EceEstimate:
+def _top_label_ece(config: _Config, result: _core.AccumulatorResult, weighted: bool) -> EceEstimate:
     weight, prob, hits, count = result.bins.T
     total = result.scores.weight
     words = ["ece", "v0.1", "variant:top_label", "norm:l1", f"bins:{config.n_bins}(uniform)"]
     words += [f"n:{result.rows}", f"m:{config.n_classes}"]
-    if total != result.rows:
+    if weighted:
         words.append(f"w:{total!r}(streamed)")
     prepared = preparation(config.normalize, config.from_logits)
     if prepared is not None:
