@@ -13,7 +13,12 @@ double planted(const std::string& bug) {
   if (bug == "undefined") return static_cast<double>((past_the_end << 62) * past_the_end);
   if (bug == "thread") {
     Parallel parallel(2);
-    parallel.each(10000, [&] { return [&](Index) { zeros[0] += 1.0; }; });
+    parallel.each(64, [&] {
+      return [&](Index) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));  // both threads get a task
+        zeros[0] += 1.0;
+      };
+    });
     return zeros[0];
   }
   throw py::value_error("no such bug: " + bug);

@@ -1,9 +1,12 @@
 """The catalogue of bad input: what every entry point must refuse, and in which words."""
 
 import inspect
+import io
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -275,6 +278,13 @@ OWN_OPTIONS = {
     ],
 }
 
+
+def compare(y, q, **options):
+    return ckce.compare(y, {"one": q, "two": q}, **options)
+
+
+compare.__signature__ = inspect.signature(ckce.compare)
+
 # Entry points that take labels and probabilities.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "ckce": ckce.ckce,
@@ -291,6 +301,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "accuracy": ckce.accuracy,
     "evaluate": ckce.evaluate,
     "reliability_diagram": ckce.reliability_diagram,
+    "compare": compare,
+    "calibration_test": ckce.calibration_test,
     "CalibrationDisplay": ckce.CalibrationDisplay.from_predictions,
 }
 
@@ -311,6 +323,8 @@ class Refusal:
 
 def _takes(function, options):
     inner = function.func if isinstance(function, partial) else function
+    if inner is ckce.calibration_test and {"kernel", "method", "rank", "tol"} & set(options):
+        return False  # it has words of its own, and "auto" may use a rank or a tolerance
     if "jkce" in inner.__name__ and (options.get("method") == "cholesky" or "tol" in options):
         return False
     given = function.keywords if isinstance(function, partial) else {}
@@ -408,4 +422,120 @@ def _bad_choices():
         yield Refusal(name, call, error, (fragment,), (Q,))
 
 
-CATALOGUE = [*_bad_data(), *_bad_options(), *_bad_scores(), *_bad_choices()]
+def _scanned(suffix, content):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"predictions{suffix}"
+        path.write_bytes(content)
+        try:
+            return list(ckce.scan(path))
+        finally:
+            assert path.read_bytes() == content
+            assert [each.name for each in Path(folder).iterdir()] == [path.name]
+
+
+def _saved(save=np.savez, **arrays):
+    buffer = io.BytesIO()
+    save(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def _bad_files():
+    whole = _saved(labels=Y, probs=Q)
+    flipped = whole.replace(Q.tobytes(), Q[::-1].tobytes())
+    objects = _saved(labels=Y, probs=np.array([{}, []], dtype=object))
+    table = b"labels,probs0,probs1\n0,0.5,0.5\n"
+    for name, suffix, content, fragment in [
+        ("empty", ".npz", b"", "is not an npz file"),
+        ("cut off", ".npz", whole[:-300], "is not an npz file"),
+        ("other bytes", ".npz", flipped, "is damaged"),
+        ("pickled objects", ".npz", objects, "never unpickled"),
+        ("no labels", ".npz", _saved(probs=Q), "has no array 'labels'"),
+        ("unequal rows", ".npz", _saved(labels=Y[1:], probs=Q), "has 19 rows"),
+        ("one column", ".npz", _saved(labels=Y, probs=Q[:, :1]), "at least 2 classes"),
+        ("text in place of an array", ".npz", b"labels,probs", "is not an npz file"),
+        ("another kind", ".txt", b"", "predictions.txt"),
+        ("empty table", ".csv", b"", "is empty"),
+        ("not a number", ".csv", table + b"0,half,0.5\n", "half"),
+        ("short line", ".csv", table + b"0,0.5\n", "line 3"),
+        ("not text", ".csv", b"\xff\xfe" + table, "UTF-8"),
+        ("header only", ".csv", b"labels,probs0,probs1\n", "no rows"),
+    ]:
+        yield Refusal(f"scan: {name}", partial(_scanned, suffix, content), ValueError, (fragment,))
+
+
+def _accumulator(**options):
+    acc = ckce.CKCEAccumulator(**{"n_classes": 3, "bandwidth": 0.5, "n_frequencies": 3, **options})
+    acc.update(Y, Q)
+    return acc
+
+
+def _bad_batches():
+    for name, ((y, q), error, fragments) in BAD_DATA.items():
+        # A batch may be empty; a stream has other words for strings, and for 2 columns in place of 3.
+        if name in ("labels objects", "too few strings", "swapped, binary", "y_prob ragged"):
+            continue
+        if "empty" in name:
+            continue
+        acc = _accumulator()
+        if np.ndim(q) == 1 or np.shape(q)[-1:] in (
+            (0,),
+            (1,),
+        ):  # not 3 columns, which is said first
+            fragments = []
+        watched = (acc, y, q)
+        yield Refusal(
+            f"update: {name}", partial(acc.update, y, q), error, tuple(fragments), watched
+        )
+    for weight, fragment in [(-W, "row 0 is -1.0"), (W[1:], "shape (20,)"), (W * np.nan, "nan")]:
+        acc = _accumulator()
+        call = partial(acc.update, Y, Q, sample_weight=weight)
+        yield Refusal(f"update: {fragment}", call, ValueError, (fragment,), (acc, weight))
+
+
+def _bad_merges():
+    for options, fragment in [
+        ({"bandwidth": 0.6}, "bandwidth must be the same to merge, got 0.5 and 0.6"),
+        ({"n_frequencies": 4}, "n_frequencies must be the same to merge, got 3 and 4"),
+        ({"random_state": 1}, "random_state must be the same to merge"),
+        ({"debias": False}, "debias must be the same to merge"),
+        ({"kernel": "gaussian"}, "kernel must be the same to merge"),
+    ]:
+        acc, other = _accumulator(), _accumulator(**options)
+        call = partial(acc.merge, other)
+        yield Refusal(f"merge({_naming(options)})", call, ValueError, (fragment,), (acc, other))
+    acc = _accumulator()
+    yield Refusal("merge(None)", partial(acc.merge, None), TypeError, ("CKCEAccumulator",), (acc,))
+    acc, other = _accumulator(shard_id="a"), _accumulator(shard_id="a")
+    call = partial(acc.merge, other)
+    yield Refusal("merge: one shard twice", call, ValueError, ("'a'",), (acc, other))
+    pending = ckce.CKCEAccumulator(n_classes=3)
+    pending.update(Y, Q)
+    call = partial(pending.merge, pending)
+    words = ("bandwidth must be known before merging",)
+    yield Refusal("merge: unknown bandwidth", call, ValueError, words, (pending,))
+
+
+def _bad_states():
+    data = _accumulator().to_bytes()
+    for name, state, fragment in [
+        ("empty", b"", "is empty"),
+        ("cut off", data[:-1], "is truncated"),
+        ("longer", data + b"\0", "is damaged"),
+        ("a bit flipped", data[:700] + bytes([data[700] ^ 1]) + data[701:], "checksum"),
+        ("foreign", b"PK\3\4" + data[4:], "is not a ckce state"),
+        ("future", data[:8] + b"\x63" + data[9:], "format version 99"),
+    ]:
+        call = partial(ckce.CKCEAccumulator.from_bytes, state)
+        yield Refusal(f"from_bytes: {name}", call, ValueError, (fragment,))
+
+
+CATALOGUE = [
+    *_bad_data(),
+    *_bad_batches(),
+    *_bad_merges(),
+    *_bad_states(),
+    *_bad_options(),
+    *_bad_scores(),
+    *_bad_choices(),
+    *_bad_files(),
+]

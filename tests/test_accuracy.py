@@ -190,13 +190,11 @@ def test_the_truth_is_true():
 
 @pytest.mark.parametrize("method", ["exact", "fourier", "cholesky"])
 def test_nothing_is_added_to_the_diagonal(method):
-    """At a tiny lambda a jitter of 1e-10 would show in the first digits."""
-    y, q = sample(12, 8, seed=3)
-    y = np.append(y, y)
-    q = np.append(q, q, axis=0)  # singular without lambda
+    """At a tiny lambda a jitter of 1e-10 would show in the third digit."""
+    y, q = sample(24, 3, seed=3)  # a smooth kernel: some eigenvalues of K are near lambda n
     options = {"method": method, "bandwidth": 0.5}
     if method == "fourier":
-        options["frequencies"] = ckce.fourier_frequencies(8, 40, bandwidth=0.5)
+        options["frequencies"] = ckce.fourier_frequencies(3, 40, bandwidth=0.5)
         del options["bandwidth"]
         matrix = {"phi": long_features("linear_gaussian", q, options["frequencies"])}
     else:
@@ -204,4 +202,4 @@ def test_nothing_is_added_to_the_diagonal(method):
     lam = 1.0001e-8
     truth = Truth(y, q, lam, **matrix)
     value = ckce.ckce(y, q, regularization=lam, **options)
-    assert value == pytest.approx(float(truth.value), rel=1e-6)
+    assert value == pytest.approx(float(truth.value), rel=1e-5)

@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 from catalogue import CATALOGUE
 
+import ckce
+
 
 def fingerprint(thing):
     """Digest of what a caller could find changed."""
@@ -15,6 +17,8 @@ def fingerprint(thing):
     if isinstance(thing, np.ndarray) and thing.dtype != object:
         text = f"{thing.dtype}{thing.shape}{thing.strides}".encode() + thing.tobytes()
         return hashlib.sha256(text).hexdigest()
+    if isinstance(thing, ckce.CKCEAccumulator):
+        return hashlib.sha256(thing.to_bytes()).hexdigest()
     if isinstance(thing, pd.DataFrame):
         return fingerprint(thing.to_numpy())
     if isinstance(thing, (list, tuple)):

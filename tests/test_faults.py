@@ -101,6 +101,87 @@ print(json.dumps(outcome))
 """
 
 
+STATE = """
+import ctypes
+shim = ctypes.CDLL(None)
+y, q = sample(2500, 4)
+acc = ckce.CKCEAccumulator(n_classes=4, bandwidth=0.5, n_frequencies=20, n_threads=2)
+other = acc.copy()
+acc.update(y[:1500], q[:1500])
+other.update(y[1500:], q[1500:])
+before, failures = acc.to_bytes(), 0
+path = os.path.join(sys.argv[1], "state.ckce")
+acc.save(path)
+for use in (
+    lambda: acc.update(y, q),
+    lambda: acc.merge(other),
+    lambda: acc.compute(),
+    lambda: acc.evaluate(),
+    lambda: acc.save(path),
+    lambda: ckce.CKCEAccumulator.load(path),
+):
+    n = 0
+    while True:
+        n += 1 + n // 10
+        shim.arm_malloc(n, n % 2)
+        try:
+            use()
+        except MemoryError:
+            assert shim.disarm_malloc(), "a MemoryError out of nothing"
+            assert acc.to_bytes() == before == open(path, "rb").read()
+            failures += 1
+            continue
+        fired = shim.disarm_malloc()
+        if acc.to_bytes() != before:  # it did its work, with a thread less or without a failure
+            acc = ckce.CKCEAccumulator.from_bytes(before)
+        if not fired:
+            break
+    acc.save(path)
+print(json.dumps(failures))
+"""
+
+
+def test_an_allocation_that_fails_leaves_the_state_as_it_was(failing_malloc, tmp_path):
+    assert run(STATE, tmp_path, env=failing_malloc) > 10
+
+
+FULL = """
+y, q = sample(3000, 30)
+acc = ckce.CKCEAccumulator(n_classes=30, bandwidth=0.5)
+path = os.path.join(sys.argv[1], "state.ckce")
+small = ckce.CKCEAccumulator(n_classes=2, bandwidth=0.5, n_frequencies=5)
+small.update(y % 2, q[:, 0])
+small.save(path)
+old = open(path, "rb").read()
+acc.update(y, q)
+before = acc.to_bytes()
+try:
+    acc.save(path)
+    outcome = "saved"
+except OSError as error:
+    outcome = error.strerror
+same = [acc.to_bytes() == before, open(path, "rb").read() == old, os.listdir(sys.argv[1])]
+print(json.dumps([outcome, *same, len(before)]))
+"""
+
+
+@linux
+def test_a_full_disk_keeps_the_old_state(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(disk)]
+    mounted = subprocess.run(command, capture_output=True) if os.geteuid() == 0 else None
+    if mounted is None or mounted.returncode != 0:
+        pytest.skip("needs the right to mount a small file system")
+    try:
+        outcome, intact, old, files, size = run(FULL, disk)
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+    assert size > 256 * 1024
+    assert (outcome, intact, old) == ("No space left on device", True, True)
+    assert files == ["state.ckce"]
+
+
 @pytest.mark.parametrize(("stay", "n_threads"), [(0, 3), (1, 1)])
 def test_an_allocation_that_fails_is_a_memory_error(failing_malloc, stay, n_threads):
     outcome = run(ALLOCATIONS, stay, n_threads, env=failing_malloc)
@@ -251,6 +332,15 @@ wrong = [
     for k, value in enumerate(values)
     if value != expected[names[(i + k) % len(names)]]
 ]
+shared = ckce.CKCEAccumulator(n_classes=4, bandwidth=0.5, n_frequencies=5)
+parts = [sample(100 + i, 4, i) for i in range(64)]
+with ThreadPoolExecutor(64) as pool:
+    list(pool.map(lambda part: shared.update(*part), parts))
+alone = ckce.CKCEAccumulator(n_classes=4, bandwidth=0.5, n_frequencies=5)
+for part in parts:
+    alone.update(*part)
+if shared.n_samples != alone.n_samples or abs(shared.compute() / alone.compute() - 1) > 1e-12:
+    wrong.append("shared accumulator")
 print(json.dumps(wrong))
 """
 

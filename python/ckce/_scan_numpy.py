@@ -142,7 +142,7 @@ class _Deflated(ArrayFile):
     def _read(self, file: IO[bytes], size: int) -> bytes:
         try:
             data = file.read(size)  # the last byte makes zipfile compare the checksum
-        except (zlib.error, zipfile.BadZipFile, EOFError):
+        except (zlib.error, zipfile.BadZipFile, EOFError, OSError):
             data = b""
         if len(data) != size:
             raise ValueError(f"{self.where} is damaged: its bytes do not match their checksum")
@@ -158,11 +158,11 @@ def open_array(path: Path) -> ArrayFile:
 
 def open_member(path: Path, keys: tuple[str, ...], argument: str) -> ArrayFile:
     """The first array of an npz file that has one of the names."""
-    try:
-        archive = zipfile.ZipFile(path)
-    except zipfile.BadZipFile:
-        raise ValueError(f"{path} is not an npz file; write it with np.savez") from None
-    with archive:
+    with path.open("rb") as stream:
+        try:
+            archive = zipfile.ZipFile(stream)
+        except Exception:  # zipfile raises many kinds for a damaged directory
+            raise ValueError(f"{path} is not an npz file; write it with np.savez") from None
         known = [name.removesuffix(".npy") for name in archive.namelist()]
         key = next((key for key in keys if key in known), None)
         if key is None:
@@ -179,7 +179,9 @@ def open_member(path: Path, keys: tuple[str, ...], argument: str) -> ArrayFile:
         try:
             with archive.open(member) as file:
                 header = _read_header(file, where, info.file_size)
-        except (zipfile.BadZipFile, zlib.error, EOFError):
+        except ValueError:
+            raise
+        except Exception:  # for a damaged member, too
             raise ValueError(f"{where} is damaged; save it again") from None
     if info.compress_type == zipfile.ZIP_DEFLATED:
         return _Deflated(where, header, path, member)

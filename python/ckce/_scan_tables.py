@@ -287,7 +287,9 @@ class ArrowTable(_Table):
         file = self._open()
         if self.parquet:
             with file:
-                yield from file.iter_batches(batch_size=rows, columns=names, use_threads=False)
+                for batch in file.iter_batches(batch_size=rows, columns=names, use_threads=False):
+                    batch.validate(full=True)
+                    yield batch
             return
         with file:
             whole = (
@@ -296,8 +298,11 @@ class ArrowTable(_Table):
                 else iter(file)
             )
             for batch in whole:
+                batch.validate()  # of a negative length, say: slicing that ends the process
                 for start in range(0, batch.num_rows, rows):
-                    yield batch.select(names).slice(start, rows)
+                    part = batch.select(names).slice(start, rows)
+                    part.validate(full=True)  # offsets of a hostile file could point anywhere
+                    yield part
 
     def batches(self, rows: int) -> Iterator[Batch]:
         # Decoding takes several times the memory of its result, so it goes in small steps.
@@ -323,7 +328,6 @@ class ArrowTable(_Table):
             for batch in self._record_batches(rows):
                 if not batch.num_rows:
                     continue
-                batch.validate(full=True)  # offsets of a hostile file could point anywhere
                 for name, column in zip(batch.schema.names, batch.columns, strict=True):
                     if column.null_count:
                         row = first_row + column.is_null().to_pylist().index(True)

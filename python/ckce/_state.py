@@ -21,6 +21,16 @@ _PREFIX = 32  # magic, version, header's length, total length
 _DIGEST = 32
 _ALIGN = 64
 _DTYPES = ("<f8", "<i8")
+# What a forged header makes Python raise.
+DAMAGE = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -77,6 +87,14 @@ def _check_prefix(prefix: bytes, length: int, name: str) -> None:
         raise ValueError(f"{name} is {kind}: it has {length} bytes and should have {total}")
 
 
+def _finite(text: str) -> float:
+    """A number of a header, which holds no NaN and no infinity."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"the number {text}")
+    return number
+
+
 def decode(
     data: bytes | bytearray | memoryview, name: str
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -89,7 +107,8 @@ def decode(
         raise ValueError(f"{name} is damaged: its SHA-256 checksum does not match its contents")
     start = _PREFIX + int.from_bytes(view[16:24], "little")
     try:
-        header = json.loads(bytes(view[_PREFIX:start]))
+        text = bytes(view[_PREFIX:start])
+        header = json.loads(text, parse_float=_finite, parse_constant=_finite)
         arrays = {}
         for entry in header.pop("arrays"):
             if entry["dtype"] not in _DTYPES:
@@ -101,7 +120,7 @@ def decode(
             body = view[start + offset : min(start + offset + 8 * count, len(view) - _DIGEST)]
             array = np.frombuffer(body, entry["dtype"]).reshape(shape)
             arrays[str(entry["name"])] = array.astype(array.dtype.newbyteorder("="), copy=False)
-    except (KeyError, TypeError, ValueError) as error:
+    except DAMAGE as error:
         raise ValueError(f"{name} is not a ckce state that can be read: {error}") from None
     return header, arrays
 

@@ -17,12 +17,16 @@ from ckce._config import resolve_threads
 from ckce._ece import EceEstimate, check_bins, preparation
 from ckce._frequencies import SAMPLERS, fourier_frequencies
 from ckce._kernels import KERNELS
+from ckce._memory import check_memory
 from ckce._metrics import _check_regularization, _label_factor, _refuse_beside_frequencies
 from ckce._reliability import ReliabilityDiagram, curve_of_bins
 from ckce._stream_evaluation import StreamEvaluation
 from ckce._validate import (
+    LARGEST_WEIGHT,
+    LEAST_WEIGHT,
     Samples,
     _as_classes,
+    check_bandwidth,
     check_bool,
     check_choice,
     check_count,
@@ -210,7 +214,7 @@ class CKCEAccumulator:
         elif isinstance(bandwidth, str):
             gamma, source = None, check_choice("bandwidth", bandwidth, ["median"])
         else:
-            gamma, source = check_positive("bandwidth", bandwidth), "given"
+            gamma, source = check_bandwidth(bandwidth), "given"
         drawn = kernel != "linear" and given is None
         self._config = _Config(
             n_classes=m,
@@ -711,7 +715,7 @@ class CKCEAccumulator:
             acc._shards = frozenset(header["shards"])
             acc._weighted = bool(header.get("weighted", False))
             acc._restore(arrays)
-        except (KeyError, TypeError, ValueError, AssertionError) as error:
+        except _state.DAMAGE as error:
             raise ValueError(f"{name} holds a state that cannot be: {error}") from None
         return acc
 
@@ -724,7 +728,9 @@ class CKCEAccumulator:
             weights = arrays["tail_weights"].astype(np.float64)
             if probs.ndim != 2 or probs.shape[1] != m or len(probs) >= MEDIAN_ROWS:
                 raise ValueError(f"rows of shape {probs.shape}")
-            if not (np.isfinite(weights) & (weights > 0.0)).all():
+            if labels.shape != (len(probs),) or weights.shape != (len(probs),):
+                raise ValueError(f"{len(probs)} rows, labels and weights of other shapes")
+            if not _possible(weights).all():
                 raise ValueError("weights must be positive")
             report = _core.validate(probs, labels, 1.0, 1)
             if report.not_finite.count or report.negative.count or report.bad_label.count:
@@ -765,10 +771,18 @@ def _check_shard(shard_id: object) -> str | None:
 
 
 def _check_sums(sums: NDArray[np.float64]) -> None:
-    if sums.ndim != 1 or len(sums) < 2 or np.isnan(sums).any() or sums[:2].min() < 0.0:
+    if sums.ndim != 1 or len(sums) < 2 or np.isnan(sums).any():
         raise ValueError(
             "sums must be a vector of numbers, rows and weight first, got other things"
         )
+    rows, weight = (float(number) for number in sums[:2])
+    if not (rows == 0.0 == weight or (rows >= 1.0 and _possible(weight) and rows <= 2.0**53)):
+        raise ValueError(f"sums must be over rows and their weight, got {rows:g} and {weight:g}")
+
+
+def _possible(weights: Any) -> Any:
+    """Weights that the door lets in."""
+    return (weights >= LEAST_WEIGHT) & (weights <= LARGEST_WEIGHT)
 
 
 def _check_labels(labels: Any, m: int) -> tuple[Any, ...]:
@@ -781,17 +795,33 @@ def _check_labels(labels: Any, m: int) -> tuple[Any, ...]:
 
 def _check_shapes(config: _Config, arrays: dict[str, NDArray[Any]]) -> None:
     """Refuse a configuration that its arrays do not fit, before memory is taken for it."""
-    m, d = config.n_classes, config.n_classes
+    m = d = check_count("n_classes", config.n_classes)
+    check_bins(config.n_bins)
+    for name in ("debias", "normalize", "from_logits"):
+        check_bool(name, getattr(config, name))
+    check_choice("kernel", config.kernel, list(KERNELS))
+    check_choice("method", config.method, ["linear" if config.kernel == "linear" else "fourier"])
+    if config.regularization is not None:
+        check_positive("regularization", config.regularization)
+    if config.bandwidth is not None:
+        check_bandwidth(config.bandwidth)
+    factor = arrays.get("label_factor", np.zeros((m, 1)))
+    if factor.ndim != 2 or len(factor) != m or not 1 <= factor.shape[1] <= m:
+        raise ValueError(f"label_factor of shape {factor.shape} for {m} classes")
     if config.method == "fourier":
         frequencies = arrays["frequencies"]
-        if frequencies.ndim != 2 or frequencies.shape[1] != m:
+        if frequencies.ndim != 2 or frequencies.shape[1] != m or len(frequencies) < 1:
             raise ValueError(f"frequencies of shape {frequencies.shape} for {m} classes")
         chebyshev = arrays.get("chebyshev", np.zeros((0, 0)))
+        if not all((np.abs(array) <= 1e100).all() for array in (frequencies, chebyshev)):
+            raise ValueError("frequencies that cannot have been drawn")
         if chebyshev.ndim != 2 or chebyshev.shape[0] != chebyshev.shape[1]:
             raise ValueError(f"chebyshev of shape {chebyshev.shape}")
         if len(chebyshev) and m != 2:
             raise ValueError(f"chebyshev for {m} classes")
         d = (len(chebyshev) or 2 * len(frequencies)) + (m if config.linear_part else 0)
+    needed = 8.0 * d * (m + (6 if config.debias else 2) * d)
+    check_memory(needed, f"a state of {m} classes and {d} features", "it may be damaged")
     triangles = d * (d + 1) // 2 * (3 if config.debias else 1)
     expected = 8 + 2 * m + 4 * config.n_bins + m * d + triangles
     if "sums" in arrays and arrays["sums"].shape != (expected,):

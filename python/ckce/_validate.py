@@ -18,8 +18,8 @@ from ckce import _core
 
 _SUM_TOLERANCE = 1e-5
 _HALF_SUM_TOLERANCE = 5e-3
-_LEAST_WEIGHT = 1e-100  # its square is not 0
-_LARGEST_WEIGHT = 2.0**53  # weights count copies: beyond, a copy more is lost in rounding
+LEAST_WEIGHT = 1e-100  # its square is not 0
+LARGEST_WEIGHT = 2.0**53  # weights count copies: beyond, a copy more is lost in rounding
 
 
 @dataclass(frozen=True)
@@ -389,14 +389,14 @@ def _as_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
             f"sample_weight must be finite and not negative, row {row} is {weights[row]} "
             f"({int(bad.sum())} of {n} rows are not)"
         )
-    tiny = (weights > 0.0) & (weights < _LEAST_WEIGHT)
+    tiny = (weights > 0.0) & (weights < LEAST_WEIGHT)
     if tiny.any():
         row = int(np.argmax(tiny))
         raise ValueError(
-            f"sample_weight must be 0 or at least {_LEAST_WEIGHT:g}, row {row} is {weights[row]} "
+            f"sample_weight must be 0 or at least {LEAST_WEIGHT:g}, row {row} is {weights[row]} "
             f"({int(tiny.sum())} of {n} rows are below): set them to 0 to leave the rows out"
         )
-    if weights.max(initial=0.0) > _LARGEST_WEIGHT or weights.sum() > _LARGEST_WEIGHT:
+    if weights.max(initial=0.0) > LARGEST_WEIGHT or weights.sum() > LARGEST_WEIGHT:
         raise ValueError(
             f"sample_weight must sum to at most 2**53, got {weights.astype(np.longdouble).sum():.3g}; "
             "rescale the weights, to mean 1 if they are importances"

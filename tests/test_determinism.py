@@ -1,0 +1,139 @@
+"""The same bits for any number of threads, any layout, and from run to run."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from shared import label_kernel, sample
+
+import ckce
+from ckce import _core
+
+N, M = 2300, 5
+Y, Q = sample(N, M)
+Q = Q.astype(np.float32).astype(np.float64)  # so that a float32 copy holds the same numbers
+WEIGHTS = np.random.default_rng(1).uniform(0.2, 3, N)
+
+# name: (function, options); every threaded path of the core is in one of them.
+ESTIMATORS = {
+    "exact, factorisation": (ckce.estimate, {}),
+    "exact, iteration": (ckce.estimate, {"method": "exact", "bandwidth": 0.4}),
+    "exact, laplace": (ckce.ckce, {"method": "exact", "kernel": "laplace"}),
+    "exact, linear": (ckce.estimate, {"method": "exact", "kernel": "linear"}),
+    "exact, weights": (ckce.ckce, {"method": "exact", "sample_weight": WEIGHTS, "bandwidth": 1}),
+    "fourier": (ckce.estimate, {"method": "fourier"}),
+    "fourier, mixed": (ckce.ckce, {"method": "fourier", "precision": "mixed"}),
+    "fourier, classes": (ckce.ckce, {"method": "fourier", "reduction": "class_wise"}),
+    "cholesky, greedy": (ckce.estimate, {"method": "cholesky", "rank": 60}),
+    "cholesky, random": (
+        ckce.estimate,
+        {"method": "cholesky", "rank": 200, "pivoting": "random", "label_kernel": label_kernel(M)},
+    ),
+    "jkce, exact": (ckce.jkce_estimate, {"method": "exact"}),
+    "jkce, fourier": (ckce.jkce_estimate, {"method": "fourier"}),
+    "jkce, blocks": (ckce.jkce_estimate, {"method": "block"}),
+    "ece, simplex": (ckce.ece_estimate, {}),
+    "ece, top label": (ckce.ece_estimate, {"variant": "top_label"}),
+    "ece, quantiles": (ckce.ece_estimate, {"variant": "class_wise", "strategy": "quantile"}),
+    "brier": (ckce.brier_decomposition, {"sample_weight": WEIGHTS}),
+    "log loss": (ckce.log_loss, {}),
+}
+
+
+def digest(result):
+    """Hash of every number of a result."""
+    sha = hashlib.sha256()
+    numbers = vars(result) if hasattr(result, "__dict__") else {"value": result}
+    for name, value in sorted(numbers.items()):
+        if isinstance(value, (float, int, np.ndarray)):
+            sha.update(name.encode() + np.asarray(value).tobytes())
+    return sha.hexdigest()
+
+
+def evaluate(name, y=Y, q=Q, **options):
+    if name == "exact, factorisation":  # which is for few rows
+        return ckce.estimate(y[:700], q[:700], method="exact", **options)
+    function, own = ESTIMATORS[name]
+    return function(y, q, **own, **options)
+
+
+def run(name, y=Y, q=Q, **options):
+    return digest(evaluate(name, y, q, **options))
+
+
+def layouts():
+    wide = np.zeros((2 * N, 3 * M))
+    wide[::2, ::3] = Q
+    return {
+        "fortran": (Y, np.asfortranarray(Q)),
+        "strided": (np.repeat(Y, 3)[::3], wide[::2, ::3]),
+        "reversed": (Y[::-1].copy()[::-1], Q[::-1, ::-1].copy()[::-1, ::-1]),
+        "float32": (Y.astype(np.int32), Q.astype(np.float32)),
+    }
+
+
+LAYOUTS = layouts()
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_threads_and_layouts(name):
+    expected = run(name, n_threads=1)
+    for n_threads in range(2, 9):
+        assert run(name, n_threads=n_threads) == expected, n_threads
+    for layout, data in LAYOUTS.items():
+        assert run(name, *data, n_threads=2) == expected, layout
+
+
+def test_the_matrix_is_large():
+    assert len(ESTIMATORS) * (8 + len(LAYOUTS)) >= 60
+
+
+SCRIPT = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+import test_determinism as t
+results = {name: t.evaluate(name) for name in t.ESTIMATORS}
+digests = {name: t.digest(result) for name, result in results.items()}
+values = {name: float(result) for name, result in results.items() if name != "brier"}
+print(json.dumps([digests, values]))
+"""
+
+
+def in_a_new_process(**environment):
+    process = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(Path(__file__).parent)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, **environment},
+    )
+    return json.loads(process.stdout)
+
+
+def built_levels():
+    names = [
+        path.name.split(".")[0] for path in Path(_core._module.__file__).parent.glob("_core_*")
+    ]
+    levels = sorted(name.removeprefix("_core_") for name in names if "_core_v" in name)
+    return [level for level in levels if level <= _core.LEVEL]
+
+
+def test_run_to_run():
+    digests, _ = in_a_new_process(PYTHONHASHSEED="1")
+    assert digests == {name: run(name) for name in ESTIMATORS}
+
+
+@pytest.mark.skipif(len(built_levels()) < 2, reason="built for one instruction set")
+def test_instruction_sets_agree_to_rounding():
+    """Not to the bit: sums are as wide as the registers, and v3 and v4 fuse multiply and add."""
+    _, best = in_a_new_process()
+    for level in built_levels()[:-1]:
+        _, values = in_a_new_process(CKCE_LEVEL=level)
+        for name, value in values.items():
+            rel = 1e-5 if "mixed" in name else 1e-11
+            assert value == pytest.approx(best[name], rel=rel, abs=1e-15), (level, name)

@@ -1,0 +1,136 @@
+"""A short run of the fuzzer, all of its old findings, and an accumulator driven at random."""
+
+import tempfile
+from pathlib import Path
+
+import fuzz
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
+from shared import agree, sample
+
+import ckce
+
+CRASHES = sorted(fuzz.CRASHES.glob("*.bin"))
+
+
+@pytest.mark.parametrize("path", CRASHES, ids=lambda path: path.name)
+def test_old_findings(path):
+    fuzz.TARGETS[path.name.split("-")[0]](path.read_bytes())
+
+
+@pytest.mark.parametrize("target", fuzz.TARGETS)
+def test_seeds_are_valid(target):
+    for data in fuzz.seeds(target):
+        rows = fuzz.TARGETS[target](data)
+        if target == "scan":
+            assert rows == 6
+        else:
+            assert ckce.CKCEAccumulator.from_bytes(data).to_bytes() == data
+            assert fuzz.repaired(data) == data
+
+
+@pytest.mark.parametrize("target", fuzz.TARGETS)
+def test_mutated_bytes_are_refused_or_read(target):
+    assert fuzz.fuzz(target, seconds=20, seed=0, most=1500) > 50
+
+
+M = 3
+FREQUENCIES = ckce.fourier_frequencies(M, 4, bandwidth=0.6)
+ROWS = sample(3000, M)
+
+
+class AccumulatorMachine(RuleBasedStateMachine):
+    """Any order of update, merge, save, load, copy, reset; the model is the list of the rows."""
+
+    states = Bundle("states")
+
+    @rule(target=states)
+    def new(self):
+        return ckce.CKCEAccumulator(M, frequencies=FREQUENCIES), []
+
+    @rule(state=states, begin=st.integers(0, 2900), n=st.integers(0, 1100), weighted=st.booleans())
+    def update(self, state, begin, n, weighted):
+        acc, parts = state
+        y, q = ROWS[0][begin : begin + n], ROWS[1][begin : begin + n]
+        w = 1.0 + np.arange(len(y)) % 3 if weighted else np.ones(len(y))
+        acc.update(y, q, sample_weight=w if weighted else None)
+        parts.append((y, q, w))
+
+    @rule(state=states, bad=st.sampled_from(["nan", "label", "sum", "columns", "weight"]))
+    def refuse(self, state, bad):
+        acc, _ = state
+        y, q, w = ROWS[0][:5].copy(), ROWS[1][:5].copy(), np.ones(5)
+        if bad == "nan":
+            q[4, 1] = np.nan
+        elif bad == "label":
+            y[4] = M
+        elif bad == "sum":
+            q[4] *= 1.1
+        elif bad == "columns":
+            q = np.column_stack([q, np.zeros(5)])
+        else:
+            w[4] = -1.0
+        before = acc.to_bytes()
+        with pytest.raises(ValueError, match=r"row 4|columns|classes"):
+            acc.update(y, q, sample_weight=w)
+        assert acc.to_bytes() == before
+
+    @rule(state=states, other=consumes(states))
+    def merge(self, state, other):
+        before = other[0].to_bytes()
+        state[0].merge(other[0])
+        state[1].extend(list(other[1]))
+        if other[0] is not state[0]:
+            assert other[0].to_bytes() == before
+
+    @rule(target=states, state=states)
+    def copy(self, state):
+        return state[0].copy(), list(state[1])
+
+    @rule(target=states, state=consumes(states))
+    def through_bytes(self, state):
+        data = state[0].to_bytes()
+        loaded = ckce.CKCEAccumulator.from_bytes(data)
+        assert loaded.to_bytes() == data
+        return loaded, state[1]
+
+    @rule(target=states, state=consumes(states))
+    def through_a_file(self, state):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "state.ckce"
+            state[0].save(path)
+            assert [file.name for file in Path(folder).iterdir()] == ["state.ckce"]
+            return ckce.CKCEAccumulator.load(path), state[1]
+
+    @rule(state=states)
+    def reset(self, state):
+        state[0].reset()
+        state[1].clear()
+
+    @rule(state=states)
+    def compute(self, state):
+        acc, parts = state
+        n = sum(len(y) for y, _, _ in parts)
+        assert acc.n_samples == n
+        if n == 0:
+            with pytest.raises(ValueError, match="no rows"):
+                acc.compute()
+            return
+        y, q, w = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        value = acc.compute()
+        expected = ckce.ckce(y, q, method="fourier", frequencies=FREQUENCIES, sample_weight=w)
+        agree(value, expected, 1.0)
+        again = ckce.CKCEAccumulator(M, frequencies=FREQUENCIES, debias=False)
+        again.update(y, q, sample_weight=w)
+        agree(value, again.compute(), 1e-2)
+
+    @invariant()
+    def alive(self):
+        pass
+
+
+AccumulatorMachine.TestCase.settings = settings(max_examples=20, stateful_step_count=25)
+test_accumulator_against_a_model = AccumulatorMachine.TestCase

@@ -1,0 +1,106 @@
+"""Sizes beyond 2^31: elements of an array that is not there, pairs of rows, and memory."""
+
+import numpy as np
+import pytest
+from shared import sample
+
+import ckce
+from ckce import _memory, _metrics
+
+LARGE = 2**31
+
+
+def constant_rows(n, m):
+    """One prediction for all rows, by a stride of zero: n m elements in the memory of m."""
+    row = np.arange(1.0, m + 1)
+    row /= row.sum()
+    y = np.zeros(n, np.int32)
+    y[: n // 3] = m - 1
+    return y, np.broadcast_to(row, (n, m)), row
+
+
+def test_more_elements_than_an_int32_counts():
+    n, m = 2**21 + 77, 1025
+    y, q, row = constant_rows(n, m)
+    assert q.size > LARGE
+    hits = (n // 3) / n
+    value = ckce.ece(y, q, variant="top_label")
+    assert value == pytest.approx(abs(hits - row[-1]), rel=1e-9)
+
+
+def test_offsets_beyond_an_int32(tmp_path):
+    """Rows 16 MB apart in a file of 35 GB that exists only where something was written."""
+    y, q = sample(2100, 4)
+    try:
+        far = np.memmap(tmp_path / "q.bin", np.float64, "w+", shape=(2100, 2**21))[:, :4]
+    except OSError as error:
+        pytest.skip(f"no sparse file of this size here: {error}")
+    far[:] = q
+    assert far.strides[0] // far.itemsize * (len(far) - 1) > LARGE
+    for function, options in [
+        (ckce.ckce, {"method": "exact"}),
+        (ckce.ckce, {"method": "fourier"}),
+        (ckce.ece, {"variant": "class_wise", "strategy": "quantile"}),
+    ]:
+        assert function(y, far, **options) == function(y, q, **options)
+    far[-1, -1] = np.nan
+    with pytest.raises(ValueError, match="y_prob row 2099 column 3 is nan"):
+        ckce.accuracy(y, far)
+
+
+def test_more_pairs_than_an_int32_counts():
+    """n = 50,000 rows of few kinds are as many weighted rows: 2.5e9 entries of K."""
+    rng = np.random.default_rng(0)
+    kinds_y, kinds_q = np.arange(6) % 2, np.repeat([[0.7, 0.3], [0.2, 0.8], [0.5, 0.5]], 2, axis=0)
+    counts = rng.multinomial(50_000, np.ones(6) / 6)
+    y, q = np.repeat(kinds_y, counts), np.repeat(kinds_q, counts, axis=0)
+    order = rng.permutation(len(y))
+    options = {"method": "exact", "bandwidth": 0.4}
+    value = ckce.jkce(y[order], q[order], **options)
+    with pytest.warns(UserWarning, match="sample_weight has mean"):
+        expected = ckce.jkce(kinds_y, kinds_q, sample_weight=counts, **options)
+    assert value == pytest.approx(expected, rel=1e-9)
+
+
+REFUSED = [
+    ({"method": "exact"}, "use method='fourier'"),
+    ({"method": "cholesky", "rank": 3000}, "pass a smaller rank"),
+    ({"method": "fourier", "n_frequencies": 5000}, "pass a smaller n_frequencies"),
+]
+
+
+@pytest.mark.parametrize(("options", "advice"), REFUSED)
+@pytest.mark.parametrize("function", [ckce.ckce, ckce.estimate, ckce.jkce])
+def test_what_does_not_fit_is_refused_beforehand(monkeypatch, function, options, advice):
+    monkeypatch.setattr(_memory, "available_memory", lambda: 3e8)
+    y, q, _ = constant_rows(60_000, 60)
+    with pytest.raises(MemoryError, match=r"needs about [\d.]+ GB of memory, 0.3 GB are") as caught:
+        function(y, q, bandwidth=0.5, **options)
+    assert advice in str(caught.value)
+
+
+def test_a_callable_kernel_needs_the_whole_gram_matrix(monkeypatch):
+    monkeypatch.setattr(_memory, "available_memory", lambda: 3e8)
+    y, q, _ = constant_rows(5000, 3)
+    with pytest.raises(MemoryError, match="use a named kernel"):
+        ckce.ckce(y, q, kernel=lambda p, q: p @ q.T)
+
+
+@pytest.mark.parametrize("function", [ckce.ckce, ckce.jkce])
+def test_a_factor_stops_where_memory_does(monkeypatch, function):
+    """Without a rank nobody knows beforehand how many columns a tolerance takes."""
+    monkeypatch.setattr(_metrics, "available_memory", lambda: 1e7)
+    y, q = sample(6000, 6)
+    options = {"method": "cholesky", "bandwidth": 0.05}
+    with pytest.raises(MemoryError, match=r"did not reach tol=1e-10 with the \d+ columns"):
+        function(y, q, **options)
+    assert function(y, q, rank=64, **options) != 0.0
+    assert function(y, q, tol=0.49, **{**options, "bandwidth": 5.0}) != 0.0
+
+
+def test_available_memory():
+    available = _memory.available_memory()
+    assert 1e6 < available < 1e16
+    _memory.check_memory(1e5, "little", "")
+    with pytest.raises(MemoryError, match="much needs about 1e\\+11 GB"):
+        _memory.check_memory(1e20, "much", "")
