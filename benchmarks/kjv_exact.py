@@ -1,6 +1,6 @@
 """Exact CKCE at the size of the paper's ImageNet table, and how far the approximations are from it.
 
-    python benchmarks/kjv_exact.py here_kjv_add_trigram.npz      50,000 x 1000, about ten minutes
+    python benchmarks/kjv_exact.py here_kjv_add_trigram.npz      50,000 x 1000, six to ten minutes
 
 The file holds `probs` (n, m) and `labels` (n,). One bandwidth, the median heuristic unless given,
 and one lambda, n^-1/4, for all.
@@ -9,6 +9,7 @@ and one lambda, n^-1/4, for all.
 import argparse
 import inspect
 import time
+from pathlib import Path
 
 import numpy as np
 from workloads import Counted
@@ -40,7 +41,7 @@ def main():
     n, m = y_prob.shape
     gamma = arguments.bandwidth or ckce.median_bandwidth(y_prob)
     ckce.show_config()
-    print(f"\n{arguments.file}: {n:,} x {m}, {y_prob.dtype}, bandwidth {gamma!r}\n", flush=True)
+    print(f"\n{Path(arguments.file).name}: {n:,} x {m}, {y_prob.dtype}, bandwidth {gamma!r}\n", flush=True)
 
     count = Counted(y_true, y_prob, bandwidth=gamma, progress=not arguments.no_progress)
     true, seconds = timed(count)
