@@ -41,7 +41,10 @@ def main():
     n, m = y_prob.shape
     gamma = arguments.bandwidth or ckce.median_bandwidth(y_prob)
     ckce.show_config()
-    print(f"\n{Path(arguments.file).name}: {n:,} x {m}, {y_prob.dtype}, bandwidth {gamma!r}\n", flush=True)
+    print(
+        f"\n{Path(arguments.file).name}: {n:,} x {m}, {y_prob.dtype}, bandwidth {gamma!r}\n",
+        flush=True,
+    )
 
     count = Counted(y_true, y_prob, bandwidth=gamma, progress=not arguments.no_progress)
     true, seconds = timed(count)

@@ -100,7 +100,9 @@ def test_the_sdist_holds_what_builds_and_tests_it():
                 assert source.relative_to(ROOT).as_posix() in names
     for name in ("CMakeLists.txt", "pyproject.toml", "LICENSE", "README.md", "PKG-INFO"):
         assert name in names
-    assert not [name for name in names if re.search(r"\.so$|\.o$|__pycache__|^build/|^\.git/", name)]
+    assert not [
+        name for name in names if re.search(r"\.so$|\.o$|__pycache__|^build/|^\.git/", name)
+    ]
     assert path.stat().st_size < 3_000_000
 
 
