@@ -10,6 +10,7 @@ import os
 import struct
 import zipfile
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -77,7 +78,7 @@ def _read_header(file: IO[bytes], where: str, total: int) -> _Header:
     return header
 
 
-class ArrayFile:
+class ArrayFile(ABC):
     """An array of a file: its shape and dtype, and its rows in blocks."""
 
     def __init__(self, where: str, header: _Header) -> None:
@@ -86,9 +87,9 @@ class ArrayFile:
         self.row_bytes = header.row_bytes
         self._header = header
 
+    @abstractmethod
     def blocks(self, rows: int) -> Iterator[NDArray[Any]]:
         """Consecutive blocks of at most `rows` rows."""
-        raise NotImplementedError
 
     def whole(self) -> NDArray[Any] | None:
         """All of it if that costs no memory, else None."""
