@@ -1,6 +1,7 @@
 #include "bindings.hpp"
 #include "core/accumulator.hpp"
 #include "core/features/fourier.hpp"
+#include "core/features/landmarks.hpp"
 #include "core/features/linear.hpp"
 
 namespace ckce {
@@ -79,6 +80,31 @@ void bind_accumulator(py::module_& module) {
         std::make_unique<Fourier>(view_matrix(frequencies), view_matrix(chebyshev), linear_part),
         frequencies.shape(1), label_kernel(label_factor), scattered, debias, n_bins);
   });
+  module.def(
+      "choose_landmarks", [](const py::array& sample, const std::string& kernel, double bandwidth,
+                             Index count, std::uint64_t seed, int n_threads) {
+        const Probs probs = view_probs(sample);
+        return run(n_threads, py::none(), [&](Parallel& parallel) {
+          return choose_landmarks(*make_kernel(kernel, bandwidth), probs, count, seed, parallel);
+        });
+      });
+  module.def("landmark_factor", [](const py::array& landmarks, const std::string& kernel,
+                                   double bandwidth, int n_threads) {
+    const Probs probs = view_probs(landmarks);
+    const LandmarkFactor result = run(n_threads, py::none(), [&](Parallel& parallel) {
+      return factor_landmarks(*make_kernel(kernel, bandwidth), probs, parallel);
+    });
+    return py::make_tuple(to_numpy(result.factor), result.repeated);
+  });
+  module.def("landmark_accumulator",
+             [](const py::array& landmarks, const Doubles& factor, const std::string& kernel,
+                double bandwidth, const std::optional<Doubles>& label_factor, bool scattered,
+                bool debias, Index n_bins) {
+               return std::make_unique<Accumulator>(
+                   std::make_unique<Landmarks>(make_kernel(kernel, bandwidth),
+                                               view_probs(landmarks), view_matrix(factor)),
+                   landmarks.shape(1), label_kernel(label_factor), scattered, debias, n_bins);
+             });
   module.def("linear_accumulator", [](Index m, const std::optional<Doubles>& label_factor,
                                       bool scattered, bool debias, Index n_bins) {
     return std::make_unique<Accumulator>(std::make_unique<LinearFeatures>(m), m,

@@ -422,6 +422,76 @@ def _bad_choices():
         yield Refusal(name, call, error, (fragment,), (Q,))
 
 
+def _bad_landmarks():
+    make, choose = ckce.CKCEAccumulator, ckce.CKCEAccumulator.from_sample
+    points = Q[:5]
+    given = partial(make, 3, bandwidth=0.5)
+    chosen = partial(choose, Y, Q, n_landmarks=5)
+    beside = "landmarks are the features, got "
+    for name, call, error, fragment in [
+        ("shape", partial(given, landmarks=Q[:, :2]), ValueError, "('any', 3), got (20, 2)"),
+        ("one row", partial(given, landmarks=Q[0]), ValueError, "landmarks must have shape"),
+        ("empty", partial(given, landmarks=Q[:0]), ValueError, "landmarks must not be empty"),
+        ("strings", partial(given, landmarks=Q.astype(str)), TypeError, "hold real numbers"),
+        ("masked", partial(given, landmarks=MASKED), TypeError, "landmarks must not be a masked"),
+        ("NaN", partial(given, landmarks=changed(2, 1, np.nan)), ValueError, "must be finite"),
+        ("negative", partial(given, landmarks=changed(2, 1, -0.5)), ValueError, "-0.5 in row 2"),
+        ("logits", partial(given, landmarks=LOGITS), ValueError, "landmarks must hold probabi"),
+        (
+            "sums",
+            partial(given, landmarks=scaled(17, 18)),
+            ValueError,
+            "rows sum to 1, got row 17 with the sum 0.930000 (2 of 20 rows are such)",
+        ),
+        (
+            "repeated",
+            partial(given, landmarks=np.concatenate([points, points])),
+            ValueError,
+            "landmarks must differ, got row 5, which the rows before it explain to 12 digits of "
+            "k(q, q) (5 of 10 rows are such); leave them out",
+        ),
+        (
+            "bandwidth",
+            partial(make, 3, landmarks=points),
+            ValueError,
+            "bandwidth must be given beside landmarks, got 'median'",
+        ),
+        ("no bandwidth", partial(given, landmarks=points, bandwidth=0), ValueError, "positive"),
+        (
+            "linear",
+            partial(make, 3, landmarks=points, kernel="linear"),
+            ValueError,
+            "kernel='linear' needs no features, got landmarks",
+        ),
+        ("D", partial(given, landmarks=points, n_frequencies=7), ValueError, f"{beside}n_freq"),
+        ("sampler", partial(given, landmarks=points, sampler="sobol"), ValueError, f"{beside}samp"),
+        (
+            "frequencies",
+            partial(make, 3, landmarks=points, frequencies=FREQUENCIES),
+            ValueError,
+            f"{beside}frequencies",
+        ),
+        ("count", partial(choose, Y, Q, n_landmarks=0), ValueError, "n_landmarks must be at least"),
+        (
+            "count float",
+            partial(choose, Y, Q, n_landmarks=5.0),
+            TypeError,
+            "n_landmarks must be an",
+        ),
+        ("both", partial(chosen, landmarks=points), TypeError, "landmarks comes from the sample"),
+        ("alone", partial(choose, Y, Q, landmarks=points), TypeError, "comes from the sample"),
+        ("chosen linear", partial(chosen, kernel="linear"), ValueError, "needs no features"),
+        ("chosen kernel", partial(chosen, kernel="rbf"), ValueError, "kernel must be one of"),
+        ("chosen bandwidth", partial(chosen, bandwidth="mean"), ValueError, "['median'], got"),
+        ("chosen width", partial(chosen, bandwidth=-1.0), ValueError, "bandwidth must be positive"),
+        ("chosen D", partial(chosen, n_frequencies=7), ValueError, f"{beside}n_frequencies=7"),
+        ("chosen seed", partial(chosen, random_state=-1), ValueError, "random_state must be in"),
+        ("chosen NaN", partial(choose, Y, Q * np.nan, n_landmarks=5), ValueError, "row 0 column 0"),
+        ("chosen unknown", partial(chosen, colour=1), TypeError, "colour"),
+    ]:
+        yield Refusal(f"landmarks: {name}", call, error, (fragment,), (Q, points))
+
+
 def _scanned(suffix, content):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"predictions{suffix}"
@@ -537,5 +607,6 @@ CATALOGUE = [
     *_bad_options(),
     *_bad_scores(),
     *_bad_choices(),
+    *_bad_landmarks(),
     *_bad_files(),
 ]

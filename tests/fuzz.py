@@ -68,7 +68,8 @@ def sample(n=6, m=3):
 def repaired(data):
     """A state whose lengths and checksum fit, whatever it says."""
     body = bytearray(data[:-32].ljust(32, b"\0"))
-    body[:16] = _state.MAGIC + _state.VERSION.to_bytes(8, "little")
+    version = min(max(int.from_bytes(body[8:16], "little"), 1), _state.VERSION)
+    body[:16] = _state.MAGIC + version.to_bytes(8, "little")
     header = int.from_bytes(body[16:24], "little") % (len(body) - 31)
     body[16:24] = header.to_bytes(8, "little")
     body[24:32] = (len(body) + 32).to_bytes(8, "little")
@@ -143,6 +144,7 @@ def seeds(target):
             {"n_classes": 3, "n_frequencies": 2, "labels": ["a", "b", "c"], "shard_id": "s"},
             {"n_classes": 3, "kernel": "linear", "debias": False, "label_kernel": np.eye(3)},
             {"n_classes": 2, "bandwidth": 0.5, "n_frequencies": 3, "n_bins": 2},
+            {"n_classes": 3, "bandwidth": 0.5, "landmarks": np.eye(3), "n_bins": 2},
         ):
             acc = ckce.CKCEAccumulator(**options)
             found.append(acc.to_bytes())

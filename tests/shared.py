@@ -12,6 +12,7 @@ from hypothesis.extra import numpy as hnp
 import ckce
 from ckce import reference
 from ckce._kernels import KERNELS
+from ckce._validate import class_names
 
 RANK = 6
 
@@ -90,9 +91,31 @@ def feature_kernel(frequencies, linear_part):
     return kernel
 
 
+def landmarks(m, kernel="linear_gaussian", bandwidth=0.7, seed=11):
+    """At most eight landmarks of which none is nearly explained by the others."""
+    _, points = sample(8, m, seed)
+    gram = reference.gram(kernel, points, points, bandwidth)
+    return points[reference.pivoted_cholesky(gram, tol=1e-5)[1]]
+
+
+def landmark_kernel(points, kernel, bandwidth):
+    """The kernel that landmarks stand for."""
+
+    def nystroem(p, q):
+        a, b = (reference.landmark_features(x, points, kernel, bandwidth) for x in (p, q))
+        return a @ b.T
+
+    return nystroem
+
+
 def streamed(y, q, *, method, sample_weight=None, **options):
     """CKCE by an accumulator that takes all rows as one batch."""
-    acc = ckce.CKCEAccumulator.from_sample(y, q, **options)
+    if method == "landmarks":
+        m = options["landmarks"].shape[1]
+        names = class_names(y, options.pop("labels", None), m)
+        acc = ckce.CKCEAccumulator(m, labels=names, **options)
+    else:
+        acc = ckce.CKCEAccumulator.from_sample(y, q, **options)
     acc.update(y, q, sample_weight)
     return acc.compute()
 
@@ -122,6 +145,8 @@ class Case:
             options["bandwidth"] = bandwidth
         if self.method == "cholesky":
             options["rank"] = RANK
+        if self.method == "landmarks":
+            options["landmarks"] = landmarks(m, self.kernel, bandwidth)
         return options
 
     def frequencies(self, m, bandwidth):
@@ -131,6 +156,9 @@ class Case:
         return self.public(y, q, **self.options(np.shape(q)[1], bandwidth), **options)
 
     def oracle_kernel(self, m, bandwidth):
+        if self.method == "landmarks":
+            points = landmarks(m, self.kernel, bandwidth)
+            return landmark_kernel(points, self.kernel, bandwidth)
         if self.method != "fourier":
             return self.kernel
         return feature_kernel(self.frequencies(m, bandwidth), KERNELS[self.kernel].linear_part)
@@ -144,6 +172,11 @@ class Case:
             options["frequencies"] = self.frequencies(m, bandwidth)
             options["linear_part"] = KERNELS[self.kernel].linear_part
             return reference.ckce_fourier(y, q, **options)
+        if self.method == "landmarks":
+            points = landmarks(m, self.kernel, bandwidth)
+            return reference.ckce_landmarks(
+                y, q, landmarks=points, kernel=self.kernel, bandwidth=bandwidth, **options
+            )
         if self.method == "cholesky":
             options["rank"] = RANK
             return reference.ckce_cholesky(y, q, kernel=kernel, bandwidth=bandwidth, **options)
@@ -179,6 +212,7 @@ CASES = [
     *(Case("jkce", "fourier", kernel, extra) for kernel in FOURIER_KERNELS for extra in JKCE),
     *(Case("accumulator", "fourier", kernel) for kernel in FOURIER_KERNELS),
     Case("accumulator", "linear", "linear"),
+    *(Case("accumulator", "landmarks", kernel) for kernel in KERNELS if kernel != "linear"),
 ]
 
 

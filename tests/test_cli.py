@@ -251,6 +251,38 @@ def test_states(run):
     assert "all.ckce" in err
 
 
+def test_states_on_landmarks(run):
+    write_files()
+    np.savez("first.npz", probs=Q[:70], labels=Y[:70])
+    np.savez("second.npz", probs=Q[70:], labels=Y[70:])
+    assert run("stream first.npz -o first.ckce --landmarks 30")[0] == 0
+    code, _, err = run("stream second.npz -o second.ckce --landmarks first.ckce")
+    assert (code, err) == (0, "")
+    alone = ckce.CKCEAccumulator.from_sample(Y[:70], Q[:70], n_landmarks=30)
+    alone.update(Y, Q)
+    code, out, err = run("merge first.ckce second.ckce --json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["ckce"] == pytest.approx(alone.compute(), rel=1e-12)
+    assert json.loads(out)["ckce_method"] == "landmarks"
+    text = run("merge first.ckce second.ckce --text")[1]
+    assert "landmarks features" in text
+    assert "on the distance to the exact CKCE" in text
+    run(f"stream second.npz -o other.ckce --landmarks 20 --bandwidth {alone.bandwidth!r}")
+    assert "; make both with --landmarks first.ckce\n" in run("merge first.ckce other.ckce")[2]
+    run("stream second.npz -o fourier.ckce")
+    for line, words in {
+        "--landmarks fourier.ckce": "fourier.ckce must be a state of ckce stream --landmarks",
+        "--landmarks first.ckce --bandwidth 0.1": "argument --bandwidth: first.ckce has",
+        "--landmarks 0": "argument --landmarks: must be an integer from 1 to",
+        "--landmarks missing.ckce": "missing.ckce",
+        "--landmarks 20 --frequencies 7": "landmarks are the features, got n_frequencies=7",
+    }.items():
+        code, out, err = run(f"stream second.npz -o refused.ckce {line}")
+        assert code > 0
+        assert words in err
+        assert err.count("\n") == 1
+
+
 def test_many_predictions_stay_on_disk(run, monkeypatch):
     write_files()
     np.savez_compressed("preds.npz", probs=Q, labels=Y)

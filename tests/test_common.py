@@ -23,6 +23,8 @@ def test_class_order(metric):
     options = metric.options(4)
     if metric.method == "fourier":  # frequencies belong to columns
         options["frequencies"] = options["frequencies"][:, classes]
+    elif metric.method == "landmarks":  # so do these
+        options["landmarks"] = options["landmarks"][:, classes]
     value = metric.public(np.argsort(classes)[y], q[:, classes], **options)
     agree(value, metric(y, q), metric.scale(y, q))
 

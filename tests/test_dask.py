@@ -100,6 +100,23 @@ def test_the_bandwidth_of_a_sample():
         accumulate(*arrays(), shard_id="a")
 
 
+def test_landmarks_of_a_sample():
+    acc = accumulate(*arrays(chunks=(1500,) * 4), n_landmarks=60)
+    rows = np.concatenate([i * 1500 + np.linspace(0, 1499, 500).astype(int) for i in range(4)])
+    alone = ckce.CKCEAccumulator.from_sample(Y[rows], Q[rows], n_landmarks=60)
+    alone.update(Y, Q)
+    assert np.array_equal(acc.landmarks, alone.landmarks)
+    assert acc.compute() == pytest.approx(alone.compute(), rel=1e-12)
+    fixed = accumulate(*arrays(), n_landmarks=60, bandwidth=0.5)
+    assert fixed.bandwidth == 0.5
+    given = accumulate(*arrays(), landmarks=fixed.landmarks, bandwidth=0.5)
+    assert given.compute() == pytest.approx(fixed.compute(), rel=1e-12)
+    with pytest.raises(ValueError, match="bandwidth must be given beside landmarks"):
+        accumulate(*arrays(), landmarks=fixed.landmarks)
+    with pytest.raises(ValueError, match="n_landmarks must be at least 1, got 0"):
+        accumulate(*arrays(), n_landmarks=0)
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     pa = pytest.importorskip("pyarrow")

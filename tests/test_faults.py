@@ -41,6 +41,9 @@ CALLS = {
     "ece": lambda **o: ckce.ece(y, q, **o),
     "top label": lambda **o: ckce.ece(y, q, variant="top_label", **o),
     "quantiles": lambda **o: ckce.ece(y, q, variant="class_wise", strategy="quantile", **o),
+    "landmarks": lambda **o: float(
+        ckce.CKCEAccumulator.from_sample(y, q, n_landmarks=90, **o).landmarks.sum()
+    ),
     "brier": lambda **o: ckce.brier(y, q, **o),
     "weights": lambda **o: ckce.ckce(y, q, sample_weight=np.linspace(0.5, 2, len(y)), **o),
 }
@@ -105,7 +108,10 @@ STATE = """
 import ctypes
 shim = ctypes.CDLL(None)
 y, q = sample(2500, 4)
-acc = ckce.CKCEAccumulator(n_classes=4, bandwidth=0.5, n_frequencies=20, n_threads=2)
+options = {"n_frequencies": 20}
+if sys.argv[2] == "landmarks":
+    options = {"landmarks": sample(150, 4, seed=1)[1], "kernel": "laplace"}
+acc = ckce.CKCEAccumulator(n_classes=4, bandwidth=0.5, n_threads=2, **options)
 other = acc.copy()
 acc.update(y[:1500], q[:1500])
 other.update(y[1500:], q[1500:])
@@ -141,8 +147,9 @@ print(json.dumps(failures))
 """
 
 
-def test_an_allocation_that_fails_leaves_the_state_as_it_was(failing_malloc, tmp_path):
-    assert run(STATE, tmp_path, env=failing_malloc) > 10
+@pytest.mark.parametrize("features", ["fourier", "landmarks"])
+def test_an_allocation_that_fails_leaves_the_state_as_it_was(failing_malloc, tmp_path, features):
+    assert run(STATE, tmp_path, features, env=failing_malloc) > 10
 
 
 FULL = """

@@ -1,7 +1,9 @@
 """A short run of the fuzzer, all of its old findings, and an accumulator driven at random."""
 
 import tempfile
+from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 import fuzz
 import numpy as np
@@ -9,9 +11,10 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
-from shared import agree, sample
+from shared import agree, landmarks, sample
 
 import ckce
+from ckce import reference
 
 CRASHES = sorted(fuzz.CRASHES.glob("*.bin"))
 
@@ -40,16 +43,19 @@ def test_mutated_bytes_are_refused_or_read(target):
 M = 3
 FREQUENCIES = ckce.fourier_frequencies(M, 4, bandwidth=0.6)
 ROWS = sample(3000, M)
+LANDMARKS = landmarks(M, bandwidth=0.6)
 
 
 class AccumulatorMachine(RuleBasedStateMachine):
     """Any order of update, merge, save, load, copy, reset; the model is the list of the rows."""
 
     states = Bundle("states")
+    options: ClassVar = {"frequencies": FREQUENCIES}
+    of_all = staticmethod(partial(ckce.ckce, method="fourier", **options))
 
     @rule(target=states)
     def new(self):
-        return ckce.CKCEAccumulator(M, frequencies=FREQUENCIES), []
+        return ckce.CKCEAccumulator(M, **self.options), []
 
     @rule(state=states, begin=st.integers(0, 2900), n=st.integers(0, 1100), weighted=st.booleans())
     def update(self, state, begin, n, weighted):
@@ -121,9 +127,8 @@ class AccumulatorMachine(RuleBasedStateMachine):
             return
         y, q, w = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         value = acc.compute()
-        expected = ckce.ckce(y, q, method="fourier", frequencies=FREQUENCIES, sample_weight=w)
-        agree(value, expected, 1.0)
-        again = ckce.CKCEAccumulator(M, frequencies=FREQUENCIES, debias=False)
+        agree(value, self.of_all(y, q, sample_weight=w), 1.0)
+        again = ckce.CKCEAccumulator(M, **self.options, debias=False)
         again.update(y, q, sample_weight=w)
         agree(value, again.compute(), 1e-2)
 
@@ -132,5 +137,14 @@ class AccumulatorMachine(RuleBasedStateMachine):
         pass
 
 
-AccumulatorMachine.TestCase.settings = settings(max_examples=20, stateful_step_count=25)
+class LandmarkMachine(AccumulatorMachine):
+    """The same on landmarks."""
+
+    options: ClassVar = {"bandwidth": 0.6, "landmarks": LANDMARKS}
+    of_all = staticmethod(partial(reference.ckce_landmarks, landmarks=LANDMARKS, bandwidth=0.6))
+
+
+for machine in (AccumulatorMachine, LandmarkMachine):
+    machine.TestCase.settings = settings(max_examples=20, stateful_step_count=25)
 test_accumulator_against_a_model = AccumulatorMachine.TestCase
+test_landmarks_against_a_model = LandmarkMachine.TestCase

@@ -32,7 +32,7 @@ FLOORS = [
     {"_config", "_validate", "_estimate", "_method", "_state", "_scan_numpy", "_scan_tables"}
     | {"_report_plots"},
     {"_bandwidth", "_frequencies", "_ece", "_reduction", "_scan", "_loo", "_report_page"},
-    {"_metrics", "_reliability", "_scores"},
+    {"_metrics", "_landmarks", "_reliability", "_scores"},
     {"_jkce", "_calibration_test"},
     {"_evaluate", "_sensitivity"},
     {"_comparison", "_shift", "_stream_evaluation"},

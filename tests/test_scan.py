@@ -255,6 +255,14 @@ def test_accumulate(tmp_path, name):
     pooled = scan.accumulate()
     assert pooled.n_samples == 103
     assert pooled.bandwidth == pytest.approx(ckce.median_bandwidth(Q), rel=1e-12)
+    placed = scan.accumulate(n_landmarks=30)
+    alone = ckce.CKCEAccumulator.from_sample(*scan.sample(), n_landmarks=30)
+    assert np.array_equal(placed.landmarks, alone.landmarks)
+    assert placed.n_samples == 103
+    given = scan.accumulate(landmarks=placed.landmarks, bandwidth=placed.bandwidth)
+    assert given.compute() == placed.compute()
+    with pytest.raises(ValueError, match="bandwidth must be given beside landmarks"):
+        scan.accumulate(landmarks=placed.landmarks)
     assert scan.accumulate(kernel="linear").compute() == pytest.approx(
         ckce.ckce(Y, Q, kernel="linear"), rel=1e-10
     )

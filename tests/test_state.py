@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from shared import label_kernel, sample
+from shared import label_kernel, landmarks, sample
 
 import ckce
 from ckce import CKCEAccumulator, _state
@@ -21,6 +21,12 @@ EXPECTED = json.loads((GOLDEN / "states.json").read_text())
 
 def small(n=30, **options):
     acc = CKCEAccumulator(3, **{"bandwidth": 0.5, "n_frequencies": 3, "n_bins": 4, **options})
+    acc.update(*sample(n, 3))
+    return acc
+
+
+def on_landmarks(n=30, **options):
+    acc = CKCEAccumulator(3, bandwidth=0.5, landmarks=landmarks(3), n_bins=4, **options)
     acc.update(*sample(n, 3))
     return acc
 
@@ -36,6 +42,8 @@ STATES = {
     "given frequencies": lambda: small(
         bandwidth="median", n_frequencies=100, frequencies=np.ones((2, 3))
     ),
+    "landmarks": on_landmarks,
+    "landmarks, no rows": lambda: on_landmarks(0, kernel="laplace"),
 }
 
 
@@ -133,8 +141,31 @@ def test_the_format_is_as_documented():
     assert np.array_equal(arrays["tail_probs"], tail)
 
 
-def test_every_truncation_is_refused():
-    data = small(5).to_bytes()
+def test_landmarks_need_version_2():
+    # What older readers cannot understand they refuse; everything else stays readable for them.
+    assert on_landmarks().to_bytes()[8] == 2
+    for name in set(STATES) - {"landmarks", "landmarks, no rows"}:
+        data = STATES[name]().to_bytes()
+        assert data[8] == 1
+        assert b"landmark" not in data
+
+
+def test_features_of_landmarks_are_as_documented():
+    _, arrays = _state.decode(on_landmarks(1024).to_bytes(), "data")
+    points, lower = arrays["landmarks"], arrays["landmark_factor"]
+    _, q = sample(1024, 3)
+    gram, columns = (ckce.reference.linear_gaussian(p, points, 0.5) for p in (points, q))
+    assert lower @ lower.T == pytest.approx(gram, rel=1e-13)
+    phi = np.linalg.solve(lower, columns.T).T
+    r = len(points)
+    triangle = np.concatenate([(phi.T @ phi)[j:, j] for j in range(r)])
+    first = 8 + 2 * 3 + 4 * 4 + 3 * r
+    assert arrays["sums"][first : first + len(triangle)] == pytest.approx(triangle, rel=1e-10)
+
+
+@pytest.mark.parametrize("make", [small, on_landmarks])
+def test_every_truncation_is_refused(make):
+    data = make(5).to_bytes()
     for length in range(len(data)):
         with pytest.raises(ValueError, match=r"^data is (truncated|not a ckce state: it is empty)"):
             CKCEAccumulator.from_bytes(data[:length])
@@ -142,8 +173,9 @@ def test_every_truncation_is_refused():
         CKCEAccumulator.from_bytes(data + b"\0")
 
 
-def test_a_thousand_flipped_bits_are_refused():
-    data = small(5).to_bytes()
+@pytest.mark.parametrize("make", [small, on_landmarks])
+def test_a_thousand_flipped_bits_are_refused(make):
+    data = make(5).to_bytes()
     rng = np.random.default_rng(0)
     prefix = range(8 * 32)
     anywhere = rng.choice(8 * len(data), 1000, replace=False)
@@ -170,18 +202,19 @@ def test_foreign_and_future_files(tmp_path):
         with pytest.raises(ValueError, match=f"^{path} {words}"):
             CKCEAccumulator.load(path)
     future = bytearray(small().to_bytes())
-    future[8] = 2
-    with pytest.raises(ValueError, match="has format version 2, this ckce reads versions up to 1"):
+    future[8] = 3
+    with pytest.raises(ValueError, match="has format version 3, this ckce reads versions up to 2"):
         CKCEAccumulator.from_bytes(future)
     with pytest.raises(FileNotFoundError):
         CKCEAccumulator.load(tmp_path / "missing")
 
 
-def forged(change):
+def forged(change, make=small):
     """A state with a valid checksum that says something else."""
-    header, arrays = _state.decode(small().to_bytes(), "data")
+    data = make().to_bytes()
+    header, arrays = _state.decode(data, "data")
     change(header, arrays)
-    return b"".join(_state.encode(header, arrays))
+    return b"".join(_state.encode(header, arrays, data[8]))
 
 
 def set_array(name, change):
@@ -222,11 +255,41 @@ FORGERIES = {
 }
 
 
-@pytest.mark.parametrize("name", FORGERIES)
-def test_forged_states_are_refused(name):
+OF_LANDMARKS = {
+    "no landmarks": lambda header, arrays: arrays.pop("landmarks"),
+    "no factor": lambda header, arrays: arrays.pop("landmark_factor"),
+    "none named": lambda header, arrays: header["config"].pop("landmarks"),
+    "others named": lambda header, arrays: header["config"].update(landmarks="6(0123456789ab)"),
+    "Fourier": lambda header, arrays: header["config"].update(method="fourier"),
+    "linear": lambda header, arrays: header["config"].update(kernel="linear"),
+    "linear both": lambda header, arrays: header["config"].update(kernel="linear", method="linear"),
+    "no bandwidth": lambda header, arrays: header["config"].update(bandwidth=None),
+    "another landmark": set_array("landmarks", lambda array: np.roll(array, 1, axis=0)),
+    "fewer landmarks": set_array("landmarks", lambda array: array[1:]),
+    "fewer classes": set_array("landmarks", lambda array: array[:, 1:]),
+    "no number": set_array("landmarks", with_value((0, 0), np.nan)),
+    "no prediction": set_array("landmarks", with_value((0, 0), 2.0)),
+    "one dimension": set_array("landmarks", lambda array: array[0]),
+    "smaller factor": set_array("landmark_factor", lambda array: array[1:, 1:]),
+    "full factor": set_array("landmark_factor", with_value((0, 1), 0.1)),
+    "negative factor": set_array("landmark_factor", with_value((1, 1), -0.1)),
+    "singular factor": set_array("landmark_factor", with_value((1, 1), 0.0)),
+    "nearly singular factor": set_array("landmark_factor", with_value((1, 1), 1e-9)),
+    "NaN in the factor": set_array("landmark_factor", with_value((1, 0), np.nan)),
+    "large factor": set_array("landmark_factor", with_value((1, 0), 1e9)),
+}
+
+
+@pytest.mark.parametrize(
+    ("make", "change"),
+    [(small, change) for change in FORGERIES.values()]
+    + [(on_landmarks, change) for change in OF_LANDMARKS.values()],
+    ids=[*FORGERIES, *OF_LANDMARKS],
+)
+def test_forged_states_are_refused(make, change):
     with pytest.raises((ValueError, TypeError), match=r"^data holds "):
-        CKCEAccumulator.from_bytes(forged(FORGERIES[name]))
-    assert forged(lambda header, arrays: None) == small().to_bytes()
+        CKCEAccumulator.from_bytes(forged(change, make))
+    assert forged(lambda header, arrays: None, make) == make().to_bytes()
 
 
 def test_a_failed_save_keeps_the_old_file(tmp_path, monkeypatch):

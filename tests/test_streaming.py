@@ -12,19 +12,36 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shared import EDGES, agree, bandwidths, calibration_sets, cases, label_kernel, sample
+from shared import (
+    EDGES,
+    agree,
+    bandwidths,
+    calibration_sets,
+    cases,
+    label_kernel,
+    landmarks,
+    sample,
+)
 
 import ckce
 from ckce import CKCEAccumulator
 
 OPTIONS = {"bandwidth": 0.5, "n_frequencies": 12}
+FEATURES = ["fourier", "landmarks"]
 ACCUMULATORS = cases("accumulator")
 
 
-def filled(y, q, w=None, **options):
-    acc = CKCEAccumulator(q.shape[1], **{**OPTIONS, **options})
+def filled(y, q, w=None, features="fourier", **options):
+    acc = CKCEAccumulator(q.shape[1], **{**of(features, q.shape[1]), **options})
     acc.update(y, q, w)
     return acc
+
+
+def of(features, m):
+    """Options that fix the features."""
+    if features == "fourier":
+        return OPTIONS
+    return {"bandwidth": 0.5, "landmarks": landmarks(m, bandwidth=0.5)}
 
 
 def split(n, cuts):
@@ -88,30 +105,32 @@ def test_sums_of_rows_that_exceed_one():
     assert e.ckce_debiased == pytest.approx(batch.debiased, rel=1e-11)
 
 
+@pytest.mark.parametrize("features", FEATURES)
 @given(cuts=st.lists(st.integers(0, 3000), max_size=12), many=st.booleans())
-def test_any_split_gives_the_same_bits(cuts, many):
+def test_any_split_gives_the_same_bits(features, cuts, many):
     y, q = sample(3000, 33 if many else 4)
     w = np.arange(3000) % 3
-    whole, parts = filled(y, q, w), filled(y[:0], q[:0])
+    whole, parts = filled(y, q, w, features), filled(y[:0], q[:0], features=features)
     for rows in split(3000, cuts):
         parts.update(y[rows], q[rows], w[rows])
     assert parts.to_bytes() == whole.to_bytes()
     assert parts.compute() == whole.compute()
 
 
+@pytest.mark.parametrize("features", FEATURES)
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 5])
-def test_threads_and_batches_do_not_change_a_bit(n_threads):
+def test_threads_and_batches_do_not_change_a_bit(n_threads, features):
     y, q = sample(9000, 5)
-    acc = CKCEAccumulator(5, n_threads=n_threads, **OPTIONS)
+    acc = CKCEAccumulator(5, n_threads=n_threads, **of(features, 5))
     for rows in split(9000, [10, 1034, 1035, 7000]):
         acc.update(y[rows], q[rows])
-    assert acc.to_bytes() == filled(y, q, n_threads=1).to_bytes()
+    assert acc.to_bytes() == filled(y, q, n_threads=1, features=features).to_bytes()
 
 
 def same_numbers(acc, other):
     expected = other.evaluate().to_dict()
     for name, value in acc.evaluate().to_dict().items():
-        if not isinstance(value, str):
+        if isinstance(value, float):
             assert value == pytest.approx(expected[name], rel=1e-11), name
         else:
             assert value == expected[name]
@@ -127,12 +146,14 @@ def merged(states, choices):
     return states[0]
 
 
+@pytest.mark.parametrize("features", FEATURES)
 @given(cuts=st.lists(st.integers(0, 4000), min_size=1, max_size=8), seed=st.integers(0, 10**6))
-def test_any_merge_tree_equals_the_batch(cuts, seed):
+def test_any_merge_tree_equals_the_batch(features, cuts, seed):
     y, q = sample(4000, 6)
-    whole = filled(y, q)
+    whole = filled(y, q, features=features)
     choices = iter(np.random.default_rng(seed).integers(0, 100, 100).tolist())
-    total = merged([filled(y[rows], q[rows]) for rows in split(4000, cuts)], choices)
+    parts = [filled(y[rows], q[rows], features=features) for rows in split(4000, cuts)]
+    total = merged(parts, choices)
     assert total.n_samples == 4000
     same_numbers(total, whole)
     assert total.compute() == pytest.approx(whole.compute(), rel=1e-12)
@@ -191,13 +212,22 @@ def test_different_configurations_are_not_merged(name):
 
 def test_every_option_is_compared():
     parameters = set(CKCEAccumulator.__init__.__annotations__) - {"return"}
-    assert parameters - set(DIFFERENT) == {"n_classes", "frequencies", "shard_id", "n_threads"}
+    assert parameters - set(DIFFERENT) == {
+        *("n_classes", "frequencies", "landmarks", "shard_id", "n_threads")
+    }
 
 
 def test_frequencies_and_classes_are_compared():
     one, two = (CKCEAccumulator(3, frequencies=np.full((2, 3), x)) for x in (1.0, 2.0))
     with pytest.raises(ValueError, match="frequencies must be the same"):
         one.merge(two)
+    one, two = (
+        CKCEAccumulator(3, bandwidth=0.5, landmarks=landmarks(3, seed=seed)) for seed in (1, 2)
+    )
+    with pytest.raises(ValueError, match=r"^landmarks must be the same to merge, got '\d\("):
+        one.merge(two)
+    with pytest.raises(ValueError, match="method must be the same to merge, got 'landmarks' and"):
+        one.merge(CKCEAccumulator(3, **OPTIONS))
     with pytest.raises(ValueError, match="n_classes must be the same to merge, got 3 and 4"):
         CKCEAccumulator(3, **OPTIONS).merge(CKCEAccumulator(4, **OPTIONS))
 

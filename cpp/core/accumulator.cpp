@@ -84,6 +84,24 @@ Matrix inverse_square(const RidgeSolver& solver, Parallel& parallel) {
   return square;
 }
 
+// |CKCE - CKCE under K| for E = K - Phi Phi' >= 0 of which only Tr E <= missing is known: the
+// certificate of `solve_features` with s_X = sum_i sqrt(E_ii) |x_i| <= sqrt(Tr E) |X|_F. All norms
+// come from sums, M X = S, M H = X, M = Phi'Phi + ridge I: |V|^2 = |R - Phi X|^2 / ridge^2 and
+// |U|^2 = |Phi H|^2. `residuals` is |R F|^2, or more. O(d^2 m)
+double certificate(const Matrix& s, const Matrix& x, double residuals, double missing, double ridge,
+                   double weight, const RidgeSolver& solver, Parallel& parallel) {
+  Matrix h = x;
+  solver.solve(h, parallel);
+  const double value = x.squaredNorm();
+  const double u = std::sqrt(std::max(0.0, h.cwiseProduct(x).sum() - ridge * h.squaredNorm()));
+  const double v =
+      std::sqrt(std::max(0.0, residuals - s.cwiseProduct(x).sum() - ridge * value)) / ridge;
+  // sum_i A_ii |r_i|^2 <= residuals / (4 ridge), for A = W K W <= I / (4 ridge).
+  const double rounding = 32.0 * std::numeric_limits<double>::epsilon() *
+                          (1.0 + 2.0 * weight / ridge) * (value + residuals / (4.0 * ridge));
+  return rounding + missing * (2.0 * (1.0 + missing / (missing + ridge)) * u * v + v * v);
+}
+
 }  // namespace
 
 Tally::Tally(const Features& features, Index m, bool scattered, bool debias, Index n_bins)
@@ -320,11 +338,23 @@ AccumulatorResult Accumulator::solve(std::optional<double> regularization, bool 
   Matrix x = label_.apply(moments.phi_r());  // S = Phi'diag(w)R F  (d, width)
   result.diagonal = moments.diagonal;
   result.off_diagonal = x.squaredNorm() - moments.diagonal;
+  const Scores& sums = result.tally.scores;
+  const Matrix s = full ? x : Matrix();
+  const double missing =
+      full ? features_->missing_trace(moments.phi_phi, static_cast<double>(result.tally.rows),
+                                      weight, sums.sharpness)
+           : 0.0;
   const RidgeSolver solver(std::move(moments.phi_phi), ridge, parallel);
   solver.solve(x, parallel);
   result.solution.per_class = x.colwise().squaredNorm().transpose();
   result.solution.value = result.solution.per_class.sum();
-  if (!full || !debias_) return result;
+  if (!full) return result;
+  result.solution.bound = missing;  // infinity where nothing is known
+  if (std::isfinite(missing)) {
+    const double residuals = sums.brier * (label_.kronecker() ? 1.0 : label_.factor.squaredNorm());
+    result.solution.bound = certificate(s, x, residuals, missing, ridge, weight, solver, parallel);
+  }
+  if (!debias_) return result;
   const Matrix a = inverse_square(solver, parallel);
   result.solution.debias = dot_lower(a, result.tally.phi_norms_phi);
   result.solution.floor = dot_lower(a, result.tally.phi_spreads_phi);

@@ -52,7 +52,8 @@ struct AccumulatorState {
 struct AccumulatorResult {
   Tally tally;  // with the tail; its matrices may have been moved from
   double regularization = 0.0;
-  Solution solution;          // value, per_class; debias and floor if the state has their sums
+  Solution solution;          // value, per_class; debias and floor if the state has their sums,
+                              // bound if the features have one, else infinity
   double off_diagonal = 0.0;  // of JKCE, see JkceSums
   double diagonal = 0.0;
 };

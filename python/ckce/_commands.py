@@ -144,7 +144,9 @@ def _add(total: ckce.CKCEAccumulator, path: str, first: str) -> None:
     try:
         total.merge(ckce.CKCEAccumulator.load(path))
     except ValueError as error:
-        hint = "; make both with one --bandwidth" if str(error).startswith("bandwidth") else ""
+        hints = {"bandwidth": "one --bandwidth", "landmarks": f"--landmarks {first}"}
+        hint = hints.get(str(error).split()[0])
+        hint = "" if hint is None else f"; make both with {hint}"
         raise ValueError(f"{path} cannot be merged with {first}: {error}{hint}") from None
 
 
@@ -162,11 +164,26 @@ def stream(args: argparse.Namespace) -> Output:
     )
     if args.input == "logprobs":
         raise argparse.ArgumentTypeError("argument --input: stream takes probs or logits")
+    options.update(_landmarks(args.landmarks, options["bandwidth"]))
     accumulator = scan.accumulate(
         n_frequencies=args.frequencies, n_bins=args.bins, shard_id=args.shard, **options
     )
     accumulator.save(args.output)
     return _state_output(accumulator, [args.output])
+
+
+def _landmarks(source: int | str | None, bandwidth: Any) -> dict[str, Any]:
+    """Options for features of landmarks: chosen, or those of a state."""
+    if source is None or isinstance(source, int):
+        return {"n_landmarks": source}
+    state = ckce.CKCEAccumulator.load(source)
+    if state.landmarks is None:
+        raise ValueError(f"{source} must be a state of ckce stream --landmarks, got one without")
+    if bandwidth not in ("median", state.bandwidth):
+        raise argparse.ArgumentTypeError(
+            f"argument --bandwidth: {source} has {state.bandwidth!r}, got {bandwidth!r}"
+        )
+    return {"landmarks": state.landmarks, "bandwidth": state.bandwidth}
 
 
 def merge(args: argparse.Namespace) -> Output:

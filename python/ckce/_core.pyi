@@ -332,6 +332,23 @@ def fourier_accumulator(
     n_bins: int,
     /,
 ) -> Accumulator: ...
+def choose_landmarks(
+    sample: Probs, kernel: str, bandwidth: float, count: int, seed: int, n_threads: int, /
+) -> list[int]: ...
+def landmark_factor(
+    landmarks: Doubles, kernel: str, bandwidth: float, n_threads: int, /
+) -> tuple[Doubles, list[int]]: ...
+def landmark_accumulator(
+    landmarks: Doubles,
+    factor: Doubles,
+    kernel: str,
+    bandwidth: float,
+    label_factor: Doubles | None,
+    scattered: bool,
+    debias: bool,
+    n_bins: int,
+    /,
+) -> Accumulator: ...
 def linear_accumulator(
     n_classes: int,
     label_factor: Doubles | None,

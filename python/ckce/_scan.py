@@ -327,7 +327,7 @@ class Scan:
         ----------
         **options
             Of `CKCEAccumulator`. Without a bandwidth, it is the median of `sample`, which costs a
-            pass of its own.
+            pass of its own; so do landmarks, if ``n_landmarks`` asks for them.
 
         Returns
         -------
@@ -336,9 +336,15 @@ class Scan:
         """
         from ckce._streaming import CKCEAccumulator
 
-        if options.get("bandwidth", "median") == "median" and options.get("kernel") != "linear":
+        seed, count = options.get("random_state", 0), options.pop("n_landmarks", None)
+        known = options.get("kernel") == "linear" or options.get("landmarks") is not None
+        if count is not None:
+            rows = max(2000, 4 * check_count("n_landmarks", count))
+            sampled = self.sample(rows, random_state=seed)
+            accumulator = CKCEAccumulator.from_sample(*sampled, n_landmarks=count, **options)
+        elif options.get("bandwidth", "median") == "median" and not known:
             options.pop("bandwidth", None)
-            sampled = self.sample(random_state=options.get("random_state", 0))
+            sampled = self.sample(random_state=seed)
             accumulator = CKCEAccumulator.from_sample(*sampled, **options)
         else:
             accumulator = CKCEAccumulator(self.n_classes, **options)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAGIC = b"\x89CKCE\r\n\x1a"  # not ASCII, and broken by a transfer that changes line ends
-VERSION = 1
+VERSION = 2  # the newest; 2 has landmarks
 _PREFIX = 32  # magic, version, header's length, total length
 _DIGEST = 32
 _ALIGN = 64
@@ -35,8 +35,8 @@ DAMAGE = (
 Arrays = Mapping[str, NDArray[Any]]
 
 
-def encode(header: Mapping[str, Any], arrays: Arrays) -> Iterator[bytes | memoryview]:
-    """The bytes of a state, piece by piece."""
+def encode(header: Mapping[str, Any], arrays: Arrays, version: int) -> Iterator[bytes | memoryview]:
+    """The bytes of a state, piece by piece; `version` is the oldest that can say this."""
     import hashlib  # 4 ms that importing ckce should not cost
 
     table: list[dict[str, Any]] = []
@@ -55,7 +55,7 @@ def encode(header: Mapping[str, Any], arrays: Arrays) -> Iterator[bytes | memory
     prefix = b"".join(
         [
             MAGIC,
-            VERSION.to_bytes(8, "little"),
+            version.to_bytes(8, "little"),
             len(text).to_bytes(8, "little"),
             total.to_bytes(8, "little"),
         ]

@@ -35,6 +35,10 @@ class StreamEvaluation:
     ckce_debiased, ckce_floor : float or None
         Centred at 0 under calibration; mean of `ckce` for a calibrated model. None with
         ``debias=False``.
+    ckce_bound : float or None
+        For landmarks: `ckce` differs by at most so much from that of the exact kernel, on all rows
+        and with the same bandwidth and lambda. It certifies and does not estimate: usually it is
+        far too large. None for other features.
     jkce : float or None
         Unbiased JKCE, may be negative; None for a weight of at most 1.
     jkce_biased : float
@@ -69,6 +73,7 @@ class StreamEvaluation:
     ckce: float
     ckce_debiased: float | None
     ckce_floor: float | None
+    ckce_bound: float | None
     jkce: float | None
     jkce_biased: float
     ece_top_label: EceEstimate = field(repr=False)
@@ -107,6 +112,8 @@ class StreamEvaluation:
             ("JKCE", self.jkce, f"unbiased; biased {_digits(self.jkce_biased)}"),
             ("top label", self.ece_top_label.value, f"ECE; {lean}confident by {_digits(gap)}"),
         ]
+        if self.ckce_bound is not None:
+            rows.insert(4, ("bound", self.ckce_bound, "on the distance to the exact CKCE"))
         return [(name, _digits(number), note) for name, number, note in rows if number is not None]
 
     def __repr__(self) -> str:
@@ -127,6 +134,7 @@ class StreamEvaluation:
             "ckce": self.ckce,
             "ckce_floor": self.ckce_floor,
             "ckce_debiased": self.ckce_debiased,
+            "ckce_bound": self.ckce_bound,
             "ckce_method": self.method,
             "bandwidth": self.bandwidth,
             "regularization": self.regularization,

@@ -17,6 +17,12 @@ from ckce._config import resolve_threads
 from ckce._ece import EceEstimate, check_bins, preparation
 from ckce._frequencies import SAMPLERS, fourier_frequencies
 from ckce._kernels import KERNELS
+from ckce._landmarks import (
+    Landmarks,
+    chosen_landmarks,
+    given_landmarks,
+    stored_landmarks,
+)
 from ckce._memory import check_memory
 from ckce._metrics import _check_regularization, _label_factor, _refuse_beside_frequencies
 from ckce._reliability import ReliabilityDiagram, curve_of_bins
@@ -63,6 +69,12 @@ class _Config:
     labels: tuple[Any, ...] | None
     normalize: bool
     from_logits: bool
+    landmarks: str | None = None  # their number and digest
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields; those of landmarks only where there are any, as version 1 of files had it."""
+        fields = dataclasses.asdict(self)
+        return {name: x for name, x in fields.items() if name != "landmarks" or x is not None}
 
     @property
     def pending(self) -> bool:
@@ -93,6 +105,8 @@ class _Config:
             words.append(f"frequencies:{self.frequencies}")
         elif self.sampler is not None:
             words.append(f"sampler:{self.sampler}")
+        elif self.landmarks is not None:
+            words.append(f"landmarks:{self.landmarks}")
         words.append(f"k:{self.kernel}")
         if self.bandwidth is not None:
             source = "" if self.bandwidth_source == "given" else f"({self.bandwidth_source})"
@@ -118,7 +132,8 @@ class CKCEAccumulator:
     r"""CKCE and its companions of a stream of batches, in memory that does not grow with the rows.
 
     The state is sums over rows, :math:`\Phi^\top \Phi`, :math:`\Phi^\top R` and their like for
-    random Fourier features :math:`\Phi`, so states of parts of the data can be merged by addition:
+    random Fourier features :math:`\Phi`, or features of landmarks, so states of parts of the data
+    can be merged by addition:
 
     .. math:: \mathrm{CKCE} = \lVert (\Phi^\top\Phi + \lambda n I)^{-1} \Phi^\top R \rVert_F^2
 
@@ -139,6 +154,11 @@ class CKCEAccumulator:
         Kernel on the simplex.
     n_frequencies, sampler, random_state, frequencies
         As in `ckce`.
+    landmarks : array of shape (r, n_classes), optional
+        Predictions S that span the features, :math:`\Phi = K_{QS} L^{-\top}` with
+        :math:`L L^\top = K_{SS}` (Nystroem): closer to the exact kernel than Fourier features
+        where S resembles the data, see docs/streaming.md. The bandwidth must be given beside them.
+        `from_sample` chooses them with ``n_landmarks``.
     label_kernel, regularization
         As in `ckce`.
     debias : bool
@@ -158,7 +178,8 @@ class CKCEAccumulator:
 
     Notes
     -----
-    An update costs O(n d^2), d = m + 2 D features; `compute` O(d^3). The state has about d (d + m)
+    An update costs O(n d^2), d = m + 2 D features, or O(n d (d + m)) with d = r landmarks; `compute`
+    O(d^3). The state has about d (d + m)
     numbers, 2 d^2 more with `debias`: 1.2 MB for m = 10, 52 MB for m = 1000 (D = 100). Up to
     1023 rows wait in it until a block is full; a saved state contains them.
 
@@ -183,6 +204,7 @@ class CKCEAccumulator:
         n_frequencies: int = 100,
         sampler: str = "gaussian",
         frequencies: Any = None,
+        landmarks: Any = None,
         label_kernel: Any = None,
         regularization: float | None = None,
         random_state: int = 0,
@@ -202,7 +224,11 @@ class CKCEAccumulator:
         seed = check_seed(random_state)
         if regularization is not None:
             regularization, _ = _check_regularization(regularization, 1.0)
-        given = None
+        threads = resolve_threads(n_threads)
+        given, placed = None, None
+        if landmarks is not None:
+            _refuse_fourier("landmarks are the features", n_frequencies, sampler, frequencies)
+            placed = given_landmarks(landmarks, m, kernel, bandwidth, threads)
         if frequencies is not None:
             _refuse_beside_frequencies(bandwidth, n_frequencies, sampler)
             given = check_matrix("frequencies", frequencies, (None, m))
@@ -215,10 +241,11 @@ class CKCEAccumulator:
             gamma, source = None, check_choice("bandwidth", bandwidth, ["median"])
         else:
             gamma, source = check_bandwidth(bandwidth), "given"
-        drawn = kernel != "linear" and given is None
+        drawn = kernel != "linear" and given is None and placed is None
+        method = "linear" if kernel == "linear" else "fourier"
         self._config = _Config(
             n_classes=m,
-            method="linear" if kernel == "linear" else "fourier",
+            method=method if placed is None else "landmarks",
             kernel=kernel,
             bandwidth=gamma,
             bandwidth_source=source,
@@ -233,6 +260,7 @@ class CKCEAccumulator:
             labels=None if labels is None else _check_labels(labels, m),
             normalize=check_bool("normalize", normalize),
             from_logits=check_bool("from_logits", from_logits),
+            landmarks=None if placed is None else placed.name,
         )
         if normalize and from_logits:
             raise ValueError("normalize and from_logits exclude each other, got True for both")
@@ -242,8 +270,7 @@ class CKCEAccumulator:
             self._config = dataclasses.replace(self._config, label_kernel=digest(matrix))
         if drawn:  # refuses what has no frequencies
             given = self._draw(1.0)
-        threads = resolve_threads(n_threads)
-        self._set_up(self._config, given, factor, _check_shard(shard_id), threads)
+        self._set_up(self._config, given, factor, _check_shard(shard_id), threads, None, placed)
 
     def _set_up(
         self,
@@ -253,11 +280,13 @@ class CKCEAccumulator:
         shard_id: str | None,
         n_threads: int,
         chebyshev: NDArray[np.float64] | None = None,
+        landmarks: Landmarks | None = None,
     ) -> None:
         """Everything but the arguments' checks; `frequencies` are those at bandwidth 1 if drawn."""
         self._config = config
         self._stored_chebyshev = chebyshev
         self._frequencies = frequencies
+        self._landmarks = landmarks
         self._factor = factor
         self._shard_id = shard_id
         self._n_threads = n_threads
@@ -285,6 +314,12 @@ class CKCEAccumulator:
         tail = (self._factor, config.scattered, config.debias, config.n_bins)
         if config.method == "linear":
             return _core.linear_accumulator(config.n_classes, *tail)
+        if self._landmarks is not None:
+            assert config.bandwidth is not None
+            points, factor = self._landmarks.points, np.asfortranarray(self._landmarks.factor)
+            return _core.landmark_accumulator(
+                points, factor, config.kernel, config.bandwidth, *tail
+            )
         assert self._frequencies is not None
         scale = 1.0 if config.bandwidth is None else config.bandwidth
         frequencies = np.asfortranarray(self._frequencies / scale)
@@ -303,19 +338,25 @@ class CKCEAccumulator:
         return _core.chebyshev_factor(np.asfortranarray(self._frequencies / scale))
 
     @classmethod
-    def from_sample(cls, y_true: Any, y_prob: Any, **options: Any) -> CKCEAccumulator:
-        """An empty accumulator whose bandwidth is the median of a sample.
+    def from_sample(
+        cls, y_true: Any, y_prob: Any, *, n_landmarks: int | None = None, **options: Any
+    ) -> CKCEAccumulator:
+        """An empty accumulator whose bandwidth is the median of a sample, maybe with landmarks of it.
 
         The rows of the sample are *not* counted; pass them to `update` as well if they are part of
-        the data. Give the same sample (or its ``bandwidth``) to all accumulators that are to be
-        merged.
+        the data. Make all accumulators that are to be merged out of one: by `fresh`, or by its
+        bytes, or give its ``bandwidth`` and ``landmarks`` to the others.
 
         Parameters
         ----------
         y_true, y_prob
             The sample, as in `ckce`; a few thousand rows suffice.
+        n_landmarks : int, optional
+            Features of so many landmarks, in place of Fourier features: rows of the sample, drawn as
+            the random pivots of a Cholesky factorisation (``random_state`` is its seed). Fewer
+            where the rest of the sample adds nothing, see `landmarks`.
         **options
-            Of the class, but for `n_classes` and `bandwidth`.
+            Of the class, but for `n_classes`, `landmarks` and, without `n_landmarks`, `bandwidth`.
 
         Returns
         -------
@@ -329,7 +370,8 @@ class CKCEAccumulator:
         >>> acc.n_samples, round(acc.bandwidth, 6)
         (0, 0.565685)
         """
-        for name in ("n_classes", "bandwidth"):
+        sampled = ("n_classes", "bandwidth") if n_landmarks is None else ("n_classes",)
+        for name in (*sampled, "landmarks"):
             if name in options:
                 raise TypeError(f"{name} comes from the sample, got {name}={options[name]!r}")
         labels = options.pop("labels", None)
@@ -345,20 +387,48 @@ class CKCEAccumulator:
         names = class_names(y_true, labels, samples.m)
         if labels is not None or isinstance(names[0], str):
             options["labels"] = names
+        source = f"median of a sample of {samples.n}"
+        if n_landmarks is not None:
+            return cls._with_landmarks(
+                samples, check_count("n_landmarks", n_landmarks), source, **options
+            )
         acc = cls(samples.m, **options)
         if acc._config.pending:
-            acc._config = acc._with_median(samples, f"median of a sample of {samples.n}")
+            acc._config = acc._with_median(samples, source)
             acc._engine = acc._make_engine(acc._config)
+        return acc
+
+    @classmethod
+    def _with_landmarks(
+        cls,
+        samples: Samples,
+        count: int,
+        source: str,
+        *,
+        bandwidth: float | str = "median",
+        kernel: str = "linear_gaussian",
+        random_state: int = 0,
+        n_threads: int | None = None,
+        **options: Any,
+    ) -> CKCEAccumulator:
+        """Landmarks out of a sample, and the bandwidth too if it is not given."""
+        seed, threads = check_seed(random_state), resolve_threads(n_threads)
+        check_choice("kernel", kernel, list(KERNELS))
+        if isinstance(bandwidth, str):
+            check_choice("bandwidth", bandwidth, ["median"])
+            gamma, source = _median(samples, kernel, seed, source)
+        else:
+            gamma, source = check_bandwidth(bandwidth), "given"
+        points = chosen_landmarks(samples, count, kernel, gamma, seed, threads)
+        options.update(kernel=kernel, random_state=seed, n_threads=n_threads)
+        acc = cls(samples.m, bandwidth=gamma, landmarks=points, **options)
+        acc._config = dataclasses.replace(acc._config, bandwidth_source=source)
         return acc
 
     def _with_median(self, samples: Samples, source: str) -> _Config:
         config = self._config
         assert config.random_state is not None
-        gamma, how = pooled_median(
-            [samples], config.kernel, config.random_state, resolve_threads(None)
-        )
-        kind = how.split(",")[0]  # "median", "median>0" or "no distances"
-        words = source.replace("median", kind, 1)
+        gamma, words = _median(samples, config.kernel, config.random_state, source)
         return dataclasses.replace(config, bandwidth=gamma, bandwidth_source=words)
 
     @property
@@ -379,9 +449,14 @@ class CKCEAccumulator:
         return self._config.bandwidth
 
     @property
+    def landmarks(self) -> NDArray[np.float64] | None:
+        """The landmarks (r, n_classes), to be given to others; None for other features."""
+        return None if self._landmarks is None else self._landmarks.points.copy()
+
+    @property
     def config(self) -> dict[str, Any]:
         """What must be the same in states that are merged, and where the bandwidth comes from."""
-        return dataclasses.asdict(self._config)
+        return self._config.to_dict()
 
     @property
     def shards(self) -> frozenset[str]:
@@ -476,7 +551,7 @@ class CKCEAccumulator:
         signature  ckce|v0.1|method:fourier|sampler:gaussian|k:linear_gaussian|gamma:0.4|D:100|s:0|lam:n^-0.25|n:6|m:2|p:float64
         """
         engine, config = self._current()
-        result = engine.solve(config.regularization, config.debias, self._n_threads)
+        result = engine.solve(config.regularization, True, self._n_threads)
         scores, solution, n = result.scores, result.solution, result.rows
         weight = scores.weight
         weighted = self._weighted or weight != n
@@ -493,6 +568,7 @@ class CKCEAccumulator:
             ckce=solution.value,
             ckce_debiased=solution.value - solution.debias if config.debias else None,
             ckce_floor=solution.floor if config.debias else None,
+            ckce_bound=solution.bound if config.method == "landmarks" else None,
             jkce=result.off_diagonal / (weight * (weight - 1.0)) if weight > 1.0 else None,
             jkce_biased=(result.off_diagonal + result.diagonal) / weight**2,
             ece_top_label=_top_label_ece(config, result, weighted),
@@ -530,13 +606,11 @@ class CKCEAccumulator:
         found = self._config.difference(other._config)
         if found is not None:
             raise ValueError("{} must be the same to merge, got {!r} and {!r}".format(*found))
-        if self._config.method == "fourier":
-            a, b = (acc._chebyshev(acc._config) for acc in (self, other))
-            if a.shape != b.shape or not np.allclose(a, b, rtol=0.0, atol=1e-12):
-                raise ValueError(
-                    "features must be the same to merge, got states written by versions of ckce that "
-                    "compute them differently"
-                )
+        if not self._same_features(other):
+            raise ValueError(
+                "features must be the same to merge, got states written by versions of ckce that "
+                "compute them differently"
+            )
         with other._lock:
             state, shards = other._known_engine("merging").state(), other._shards
             weighted = other._weighted
@@ -549,6 +623,16 @@ class CKCEAccumulator:
             self._shards |= shards
             self._weighted |= weighted
         return self
+
+    def _same_features(self, other: CKCEAccumulator) -> bool:
+        """Of states with the same configuration."""
+        if self._landmarks is not None:
+            assert other._landmarks is not None
+            return self._landmarks.same_features(other._landmarks)
+        if self._config.method != "fourier":
+            return True
+        a, b = (acc._chebyshev(acc._config) for acc in (self, other))
+        return a.shape == b.shape and bool(np.allclose(a, b, rtol=0.0, atol=1e-12))
 
     def __iadd__(self, other: CKCEAccumulator) -> CKCEAccumulator:
         if not isinstance(other, CKCEAccumulator):
@@ -586,6 +670,7 @@ class CKCEAccumulator:
             _check_shard(shard_id),
             self._n_threads,
             self._stored_chebyshev,
+            self._landmarks,
         )
         return twin
 
@@ -635,8 +720,10 @@ class CKCEAccumulator:
     def __repr__(self) -> str:
         config = self._config
         bandwidth = "unknown yet" if config.pending else repr(config.bandwidth)
+        placed = self._landmarks
+        count = "" if placed is None else f"n_landmarks={len(placed.points)}, "
         return (
-            f"CKCEAccumulator(n_classes={config.n_classes}, method={config.method!r}, "
+            f"CKCEAccumulator(n_classes={config.n_classes}, method={config.method!r}, {count}"
             f"kernel={config.kernel!r}, bandwidth={bandwidth}, n_samples={self.n_samples})"
         )
 
@@ -647,6 +734,9 @@ class CKCEAccumulator:
         arrays: dict[str, NDArray[Any]] = {}
         if self._frequencies is not None:
             arrays["frequencies"] = self._frequencies
+        if self._landmarks is not None:
+            arrays["landmarks"] = self._landmarks.points
+            arrays["landmark_factor"] = self._landmarks.factor
         if self._factor is not None:
             arrays["label_factor"] = self._factor
         rows: Samples | None
@@ -666,12 +756,12 @@ class CKCEAccumulator:
         header = {
             "kind": "CKCEAccumulator",
             "ckce": __version__,
-            "config": dataclasses.asdict(config),
+            "config": config.to_dict(),
             "shard_id": self._shard_id,
             "shards": sorted(shards),
             "weighted": self._weighted,
         }
-        return _state.encode(header, arrays)
+        return _state.encode(header, arrays, 1 if self._landmarks is None else 2)
 
     def to_bytes(self) -> bytes:
         """The state as bytes, for `from_bytes`; pickle uses them, too."""
@@ -702,7 +792,11 @@ class CKCEAccumulator:
         try:
             config = dict(header["config"])
             config["labels"] = None if config["labels"] is None else tuple(config["labels"])
-            _check_shapes(_Config(**config), arrays)
+            placed = None
+            if config["method"] == "landmarks":
+                found = arrays["landmarks"], arrays["landmark_factor"]
+                placed = stored_landmarks(*found, check_count("n_classes", config["n_classes"]))
+            _check_shapes(_Config(**config), arrays, placed)
             acc = object.__new__(cls)
             acc._set_up(
                 _Config(**config),
@@ -711,6 +805,7 @@ class CKCEAccumulator:
                 header["shard_id"],
                 resolve_threads(None),
                 arrays.get("chebyshev"),
+                placed,
             )
             acc._shards = frozenset(header["shards"])
             acc._weighted = bool(header.get("weighted", False))
@@ -756,12 +851,24 @@ class CKCEAccumulator:
 def _refuse_for_linear(bandwidth: Any, n_frequencies: int, sampler: str, frequencies: Any) -> None:
     if not (isinstance(bandwidth, str) and bandwidth == "median"):
         raise ValueError(f"kernel='linear' takes no bandwidth, got bandwidth={bandwidth!r}")
+    _refuse_fourier("kernel='linear' needs no features", n_frequencies, sampler, frequencies)
+
+
+def _refuse_fourier(why: str, n_frequencies: Any, sampler: str, frequencies: Any) -> None:
+    """Refuse options of Fourier features where these are not used."""
     given = {"n_frequencies": (n_frequencies, 100), "sampler": (sampler, "gaussian")}
     for name, (value, default) in given.items():
         if value != default:
-            raise ValueError(f"kernel='linear' needs no features, got {name}={value!r}")
+            raise ValueError(f"{why}, got {name}={value!r}")
     if frequencies is not None:
-        raise ValueError("kernel='linear' needs no features, got frequencies")
+        raise ValueError(f"{why}, got frequencies")
+
+
+def _median(samples: Samples, kernel: str, seed: int, source: str) -> tuple[float, str]:
+    """The bandwidth, and `source` in the words of what was found."""
+    gamma, how = pooled_median([samples], kernel, seed, resolve_threads(None))
+    kind = how.split(",")[0]  # "median", "median>0" or "no distances"
+    return gamma, source.replace("median", kind, 1)
 
 
 def _check_shard(shard_id: object) -> str | None:
@@ -793,14 +900,17 @@ def _check_labels(labels: Any, m: int) -> tuple[Any, ...]:
     return names
 
 
-def _check_shapes(config: _Config, arrays: dict[str, NDArray[Any]]) -> None:
+def _check_shapes(
+    config: _Config, arrays: dict[str, NDArray[Any]], landmarks: Landmarks | None
+) -> None:
     """Refuse a configuration that its arrays do not fit, before memory is taken for it."""
     m = d = check_count("n_classes", config.n_classes)
     check_bins(config.n_bins)
     for name in ("debias", "normalize", "from_logits"):
         check_bool(name, getattr(config, name))
     check_choice("kernel", config.kernel, list(KERNELS))
-    check_choice("method", config.method, ["linear" if config.kernel == "linear" else "fourier"])
+    methods = ["linear"] if config.kernel == "linear" else ["fourier", "landmarks"]
+    check_choice("method", config.method, methods)
     if config.regularization is not None:
         check_positive("regularization", config.regularization)
     if config.bandwidth is not None:
@@ -820,6 +930,11 @@ def _check_shapes(config: _Config, arrays: dict[str, NDArray[Any]]) -> None:
         if len(chebyshev) and m != 2:
             raise ValueError(f"chebyshev for {m} classes")
         d = (len(chebyshev) or 2 * len(frequencies)) + (m if config.linear_part else 0)
+    if config.landmarks != (None if landmarks is None else landmarks.name):
+        raise ValueError(f"landmarks that are not {config.landmarks}")
+    if landmarks is not None:
+        check_bandwidth(config.bandwidth)
+        d = len(landmarks.points)
     needed = 8.0 * d * (m + (6 if config.debias else 2) * d)
     check_memory(needed, f"a state of {m} classes and {d} features", "it may be damaged")
     triangles = d * (d + 1) // 2 * (3 if config.debias else 1)

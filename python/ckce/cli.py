@@ -121,6 +121,11 @@ def _integer(low: int, high: int) -> Callable[[str], int]:
     return parse
 
 
+def _landmarks(text: str) -> int | str:
+    """How many, or the state that has them."""
+    return _integer(1, 10**6)(text) if text.isdecimal() else text
+
+
 def _add_data(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("where the numbers are")
     group.add_argument(
@@ -297,6 +302,13 @@ def _parser() -> argparse.ArgumentParser:
         default=100,
         metavar="N",
         help="random features have 2 N of them; default: 100",
+    )
+    streamed.add_argument(
+        "--landmarks",
+        type=_landmarks,
+        metavar="N|STATE",
+        help="features of N rows out of the files instead, or of those in another state, with its "
+        "bandwidth",
     )
     streamed.add_argument(
         "--shard", metavar="NAME", help="name of this part: states that share one are not merged"

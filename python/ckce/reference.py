@@ -507,6 +507,66 @@ def ckce_cholesky(
     return _primal(y_true, y_prob, factor, regularization, w, label_kernel)
 
 
+def landmark_features(
+    y_prob: Array, landmarks: Array, kernel: Kernel = "linear_gaussian", bandwidth: float = 1.0
+) -> Array:
+    """Feature map K(Q, S) L^-T with L L' = K(S, S), so that Phi Phi' = K(Q, S) K(S, S)^-1 K(S, Q).
+
+    Parameters
+    ----------
+    y_prob : ndarray of shape (n, m)
+    landmarks : ndarray of shape (r, m)
+        S; K(S, S) must not be singular.
+    kernel : str or callable
+        See `gram`.
+    bandwidth : float
+
+    Returns
+    -------
+    ndarray of shape (n, r)
+
+    Examples
+    --------
+    >>> landmark_features(np.eye(2), np.array([[1.0, 0.0]]), "linear", 1.0).tolist()
+    [[1.0], [0.0]]
+    """
+    lower = np.linalg.cholesky(gram(kernel, landmarks, landmarks, bandwidth))
+    return np.asarray(np.linalg.solve(lower, gram(kernel, landmarks, y_prob, bandwidth)).T)
+
+
+def ckce_landmarks(
+    y_true: Labels,
+    y_prob: Array,
+    *,
+    landmarks: Array,
+    kernel: Kernel = "linear_gaussian",
+    bandwidth: float,
+    regularization: float | None = None,
+    sample_weight: npt.NDArray[Any] | None = None,
+    label_kernel: Array | None = None,
+) -> float:
+    """CKCE with features of landmarks (Nystroem), |C_{Z|Q} - C_{Y|Q}|_F^2.
+
+    Parameters
+    ----------
+    y_true : ndarray of shape (n,)
+    y_prob : ndarray of shape (n, m)
+    landmarks, kernel, bandwidth
+        See `landmark_features`.
+    regularization : float, optional
+        lambda; None is n^-1/4.
+    sample_weight : ndarray of shape (n,), optional
+    label_kernel : ndarray of shape (m, m), optional
+
+    Returns
+    -------
+    float
+    """
+    phi = landmark_features(y_prob, landmarks, kernel, bandwidth)
+    w = _weights(sample_weight, len(y_prob))
+    return _primal(y_true, y_prob, phi, regularization, w, label_kernel)
+
+
 def jkce(
     y_true: Labels,
     y_prob: Array,

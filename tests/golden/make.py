@@ -9,7 +9,7 @@ import numpy as np
 FOLDER = Path(__file__).parent
 sys.path.insert(0, str(FOLDER.parent))
 
-from shared import label_kernel, sample  # noqa: E402
+from shared import label_kernel, landmarks, sample  # noqa: E402
 
 from ckce import CKCEAccumulator  # noqa: E402
 
@@ -29,6 +29,9 @@ def states():
     y, q = sample(1030, 33)
     acc = CKCEAccumulator(33, bandwidth=0.7, sampler="sobol", regularization=0.1, **small)
     yield "v1_many_classes.ckce", acc, (y, q, None)
+    y, q = sample(1030, 4)
+    acc = CKCEAccumulator(4, bandwidth=0.7, landmarks=landmarks(4), n_bins=5)
+    yield "v2_landmarks.ckce", acc, (y, q, np.arange(1030) % 3)
 
 
 if __name__ == "__main__":

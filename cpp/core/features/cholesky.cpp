@@ -44,11 +44,16 @@ void Cholesky::add_from_scouts(Index rank, double tol, Parallel& parallel) {
   const Points scouts = points_.subset(rows);
   Cholesky factor(kernel_, scouts, Pivoting::kGreedy, 0, parallel);
   factor.extend(std::min(rank, kScouts), tol, parallel);
-  for (std::size_t begin = 0; begin < factor.pivots_.size(); begin += kPanel) {
-    std::vector<Index> candidates;
-    for (std::size_t k = begin; k < std::min(begin + kPanel, factor.pivots_.size()); ++k)
-      candidates.push_back(rows[static_cast<std::size_t>(factor.pivots_[k])]);
-    add(candidates, parallel);
+  std::vector<Index> found;
+  for (const Index pivot : factor.pivots_) found.push_back(rows[static_cast<std::size_t>(pivot)]);
+  add_in_order(found, parallel);
+}
+
+void Cholesky::add_in_order(const std::vector<Index>& rows, Parallel& parallel) {
+  for (auto first = rows.begin(); first != rows.end();) {
+    const auto last = first + std::min<Index>(kPanel, rows.end() - first);
+    add({first, last}, parallel);
+    first = last;
   }
 }
 

@@ -27,10 +27,16 @@ class Cholesky : public Features {
   // round-off. O(n rank (m + rank))
   void extend(Index rank, double tol, Parallel& parallel);
 
+  // Adds these rows, one after the other, but for those that are explained down to the level of
+  // round-off. O(n rank (m + rank))
+  void add_in_order(const std::vector<Index>& rows, Parallel& parallel);
+
   using Features::fill;
   Index d() const override { return static_cast<Index>(pivots_.size()); }
   void fill(Index begin, const In& q, MatrixRef phi) const override;
   Vector residual() const;  // E_ii (n,)
+  const std::vector<Index>& pivots() const { return pivots_; }
+  Matrix rows(const std::vector<Index>& which) const;  // of G so far
   bool exhausted() const { return largest_residual_ <= kRoundOff * largest_; }
 
  private:
@@ -46,7 +52,6 @@ class Cholesky : public Features {
   void add_from_scouts(Index rank, double tol, Parallel& parallel);
   std::vector<Index> choose(Index count);
   void add(const std::vector<Index>& candidates, Parallel& parallel);
-  Matrix rows(const std::vector<Index>& which) const;  // of G so far
   void make_room(Index columns);
 
   const Kernel& kernel_;

@@ -37,6 +37,8 @@ class Kernel {
   virtual void tile(const Points& a, Index i, const Points& b, Index j, MatrixRef out) const = 0;
 
   Points points(const Probs& probs, Parallel& parallel) const;
+  // Rows in coordinates of other points, whose mean is given.
+  Points points(const Eigen::Ref<const Matrix>& rows, const Vector& mean, Parallel& parallel) const;
   // out(i, j) = k(a_i, b_j)
   void full_tile(const Points& a, Index i, const Points& b, Index j, MatrixRef out) const;
   // k(q_i, q_i) (n,); every own part here is 1 on the diagonal.

@@ -48,6 +48,18 @@ Points Kernel::points(const Probs& probs, Parallel& parallel) const {
   return points;
 }
 
+Points Kernel::points(const Eigen::Ref<const Matrix>& rows, const Vector& mean,
+                      Parallel& parallel) const {
+  Points points;
+  points.q = Panels(rows.rows(), rows.cols());
+  for (Index i = 0; i < points.q.count(); ++i) {
+    const Index count = std::min(kPanel, rows.rows() - i * kPanel);
+    points.q.panel(i).topRows(count) = rows.middleRows(i * kPanel, count);
+  }
+  prepare(points, mean, parallel);
+  return points;
+}
+
 Vector Kernel::diagonal(const Points& points, Parallel& parallel) const {
   Vector k = Vector::Constant(points.n(), has_own_part() ? 1.0 : 0.0);
   if (has_linear_part())

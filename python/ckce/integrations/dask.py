@@ -58,7 +58,8 @@ def accumulate(
         By default the median of about 2000 rows, evenly out of all partitions, which takes a first
         pass over them.
     **options
-        Of `CKCEAccumulator`.
+        Of `CKCEAccumulator`, and ``n_landmarks`` as in `CKCEAccumulator.from_sample`: landmarks out
+        of the same first pass.
 
     Returns
     -------
@@ -120,7 +121,7 @@ def accumulate_files(
     bandwidth : float or "median"
         By default the median of about 2000 rows, out of the first batch of every file.
     **options
-        Of `CKCEAccumulator`, but `labels`, which scanning settles.
+        As in `accumulate`, but `labels`, which scanning settles.
 
     Returns
     -------
@@ -190,13 +191,22 @@ def _accumulate(
 def _template(
     n_classes: int, parts: list[Any], bandwidth: float | str, options: dict[str, Any]
 ) -> CKCEAccumulator:
-    """What every partition starts from; takes the bandwidth from a sample if it must."""
-    known = options.get("kernel") == "linear" or options.get("frequencies") is not None
-    if known or not isinstance(bandwidth, str):
-        return CKCEAccumulator(n_classes, bandwidth=bandwidth, **options)
-    CKCEAccumulator(n_classes, bandwidth=bandwidth, **options)  # refuses bad options at once
-    chosen = np.unique(np.linspace(0, len(parts) - 1, min(len(parts), _SAMPLE_ROWS)).astype(int))
-    count = math.ceil(_SAMPLE_ROWS / len(chosen))
+    """What every partition starts from; takes what it must from a sample."""
+    options = dict(options)
+    n_landmarks = options.pop("n_landmarks", None)
+    wanted = _SAMPLE_ROWS
+    if n_landmarks is None:
+        template = CKCEAccumulator(n_classes, bandwidth=bandwidth, **options)
+        if template.config["bandwidth_source"] != "median":
+            return template
+    else:
+        gamma = 1.0 if bandwidth == "median" else bandwidth
+        middle = np.full((1, n_classes), 1.0 / n_classes)
+        CKCEAccumulator(n_classes, bandwidth=gamma, landmarks=middle, **options)  # refuses the bad
+        wanted = max(wanted, 4 * int(n_landmarks))
+        options.update(bandwidth=bandwidth, n_landmarks=n_landmarks)
+    chosen = np.unique(np.linspace(0, len(parts) - 1, min(len(parts), wanted)).astype(int))
+    count = math.ceil(wanted / len(chosen))
     pieces = dask.compute(*(dask.delayed(_sample)(parts[i], count) for i in chosen))
     pieces = [piece for piece in pieces if len(piece[0]) > 0]
     if not pieces:

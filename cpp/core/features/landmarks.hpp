@@ -1,0 +1,48 @@
+// phi(q) = L^-1 K(S, q) for landmarks S (r, m) with L L' = K(S, S): Phi Phi' = K(:, S) K(S, S)^-1
+// K(S, :) <= K, the Nystroem approximation. It streams, since S is fixed before the first row.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "../kernels/kernel.hpp"
+#include "features.hpp"
+
+namespace ckce {
+
+// Rows of the sample that make good landmarks, at most `count`: random pivots of its Cholesky
+// factor, down to the level of round-off. O(n count (m + count))
+std::vector<Index> choose_landmarks(const Kernel& kernel, const Probs& sample, Index count,
+                                    std::uint64_t seed, Parallel& parallel);
+
+struct LandmarkFactor {
+  Matrix factor;                // L (r, r), lower triangle
+  std::vector<Index> repeated;  // landmarks that those before explain down to the level of
+                                // round-off; L is without them
+};
+
+// O(r^2 (m + r))
+LandmarkFactor factor_landmarks(const Kernel& kernel, const Probs& landmarks, Parallel& parallel);
+
+class Landmarks : public Features {
+ public:
+  // The factor is given, because a state's features must not change: L depends on the machine in
+  // its last digits, and where K(S, S) is nearly singular that shows.
+  Landmarks(std::unique_ptr<const Kernel> kernel, const Probs& landmarks, Matrix factor);
+
+  using Features::fill;
+  Index d() const override { return factor_.rows(); }
+  // O(r (m + r)) for each row
+  void fill(Index begin, const In& q, MatrixRef phi) const override;
+  double missing_trace(const Matrix& phi_phi, double rows, double weight,
+                       double sharpness) const override;
+
+ private:
+  std::unique_ptr<const Kernel> kernel_;
+  Vector mean_;  // of the landmarks: where the kernel's coordinates are centred
+  Points landmarks_;
+  Matrix factor_;
+};
+
+}  // namespace ckce
