@@ -26,6 +26,7 @@ void bind_accumulator(py::module_& module) {
                              [](const AccumulatorResult& r) { return to_numpy(r.tally.bins); })
       .def_readonly("regularization", &AccumulatorResult::regularization)
       .def_readonly("solution", &AccumulatorResult::solution)
+      .def_readonly("missing", &AccumulatorResult::missing)
       .def_readonly("off_diagonal", &AccumulatorResult::off_diagonal)
       .def_readonly("diagonal", &AccumulatorResult::diagonal);
   py::class_<Accumulator>(module, "Accumulator")

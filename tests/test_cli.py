@@ -266,7 +266,7 @@ def test_states_on_landmarks(run):
     assert json.loads(out)["ckce_method"] == "landmarks"
     text = run("merge first.ckce second.ckce --text")[1]
     assert "landmarks features" in text
-    assert "on the distance to the exact CKCE" in text
+    assert "on the distance to exact CKCE" in text
     run(f"stream second.npz -o other.ckce --landmarks 20 --bandwidth {alone.bandwidth!r}")
     assert "; make both with --landmarks first.ckce\n" in run("merge first.ckce other.ckce")[2]
     run("stream second.npz -o fourier.ckce")

@@ -16,6 +16,7 @@ from shared import agree, landmarks, sample
 import ckce
 from ckce import reference
 
+pytestmark = pytest.mark.filterwarnings("ignore:landmarks leave out")
 CRASHES = sorted(fuzz.CRASHES.glob("*.bin"))
 
 

@@ -1,5 +1,7 @@
 """Landmarks: the features of a stream that a sample fixes, and how far they are from the kernel."""
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -19,6 +21,7 @@ import ckce
 from ckce import CKCEAccumulator, reference
 
 KERNELS = ["linear_gaussian", "gaussian", "laplace"]
+pytestmark = pytest.mark.filterwarnings("ignore:landmarks leave out")
 
 
 def placed(y, q, n_landmarks, w=None, **options):
@@ -141,6 +144,32 @@ def test_certificate_where_the_stream_is_not_like_the_sample(m):
                 acc.update(y, q, options.get("sample_weight"))
                 e = acc.evaluate()
                 assert abs(e.ckce - exact) <= e.ckce_bound
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_missing_trace(kernel):
+    y, q = sample(1500, 6)
+    w = np.random.default_rng(1).uniform(0.1, 4, 1500)
+    points = landmarks(6, kernel, 0.5)
+    acc = CKCEAccumulator(6, kernel=kernel, bandwidth=0.5, landmarks=points)
+    acc.update(y, q, w)
+    phi = reference.landmark_features(q, points, kernel, 0.5)
+    diagonal = 1.0 + (q**2).sum(axis=1) * (kernel == "linear_gaussian")
+    share = w @ (diagonal - (phi**2).sum(axis=1)) / (w @ diagonal)
+    assert acc.evaluate().missing_trace == pytest.approx(share, rel=1e-9)
+
+
+@pytest.mark.filterwarnings("default")
+def test_too_few_landmarks_are_warned_about():
+    y, q = sample(1500, 30, concentration=0.1)
+    few, many = placed(y, q, 10), placed(y, q, 200)
+    for call in (few.compute, few.evaluate):
+        with pytest.warns(UserWarning, match=r"landmarks leave out \d\d % of the kernel's trace"):
+            call()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert many.evaluate().missing_trace < 0.05
+        many.compute()
 
 
 def test_certificate_shrinks_with_landmarks():

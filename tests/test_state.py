@@ -15,6 +15,7 @@ from shared import label_kernel, landmarks, sample
 import ckce
 from ckce import CKCEAccumulator, _state
 
+pytestmark = pytest.mark.filterwarnings("ignore:landmarks leave out")
 GOLDEN = Path(__file__).parent / "golden"
 EXPECTED = json.loads((GOLDEN / "states.json").read_text())
 

@@ -26,6 +26,7 @@ from shared import (
 import ckce
 from ckce import CKCEAccumulator
 
+pytestmark = pytest.mark.filterwarnings("ignore:landmarks leave out")
 OPTIONS = {"bandwidth": 0.5, "n_frequencies": 12}
 FEATURES = ["fourier", "landmarks"]
 ACCUMULATORS = cases("accumulator")

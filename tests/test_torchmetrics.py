@@ -69,6 +69,20 @@ def test_outputs(output):
     assert filled(output=output).compute().item() == pytest.approx(value, rel=1e-12)
 
 
+def test_landmarks():
+    acc = ckce.CKCEAccumulator.from_sample(Y[:500], Q[:500], n_landmarks=40, bandwidth=0.5)
+    parts = [CKCE(4, 0.5, options={"landmarks": acc.landmarks}) for _ in range(2)]
+    for part, rows in zip(parts, (slice(1000), slice(1000, None)), strict=True):
+        part.update(PREDS[rows], TARGET[rows])
+    parts[0].merge_state(pickle.loads(pickle.dumps(parts[1])))
+    acc.update(Y, Q)
+    assert parts[0].compute().item() == pytest.approx(acc.compute(), rel=1e-12)
+    with pytest.raises(ValueError, match="options must be the same"):
+        parts[0].merge_state(CKCE(4, 0.5, options={"landmarks": acc.landmarks[:-1]}))
+    with pytest.raises(ValueError, match="bandwidth must be given beside landmarks"):
+        CKCE(4, options={"landmarks": acc.landmarks})
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 def test_predictions_of_any_dtype(dtype):
     preds = (torch.round(PREDS * 64) / 64).to(dtype)

@@ -339,18 +339,20 @@ AccumulatorResult Accumulator::solve(std::optional<double> regularization, bool 
   result.diagonal = moments.diagonal;
   result.off_diagonal = x.squaredNorm() - moments.diagonal;
   const Scores& sums = result.tally.scores;
-  const Matrix s = full ? x : Matrix();
-  const double missing =
-      full ? features_->missing_trace(moments.phi_phi, static_cast<double>(result.tally.rows),
-                                      weight, sums.sharpness)
-           : 0.0;
+  const double trace = features_->trace(weight, sums.sharpness);
+  const bool certified = full && std::isfinite(trace);
+  double missing = std::max(0.0, trace - moments.phi_phi.diagonal().sum());  // Tr E
+  result.missing = std::isfinite(trace) ? missing / trace : 1.0;
+  if (certified)
+    missing +=
+        features_->trace_error(moments.phi_phi, static_cast<double>(result.tally.rows), trace);
+  const Matrix s = certified ? x : Matrix();
   const RidgeSolver solver(std::move(moments.phi_phi), ridge, parallel);
   solver.solve(x, parallel);
   result.solution.per_class = x.colwise().squaredNorm().transpose();
   result.solution.value = result.solution.per_class.sum();
   if (!full) return result;
-  result.solution.bound = missing;  // infinity where nothing is known
-  if (std::isfinite(missing)) {
+  if (certified) {
     const double residuals = sums.brier * (label_.kronecker() ? 1.0 : label_.factor.squaredNorm());
     result.solution.bound = certificate(s, x, residuals, missing, ridge, weight, solver, parallel);
   }

@@ -53,7 +53,8 @@ struct AccumulatorResult {
   Tally tally;  // with the tail; its matrices may have been moved from
   double regularization = 0.0;
   Solution solution;          // value, per_class; debias and floor if the state has their sums,
-                              // bound if the features have one, else infinity
+                              // bound for features with Phi Phi' <= K
+  double missing = 1.0;       // share of Tr K that such features leave out
   double off_diagonal = 0.0;  // of JKCE, see JkceSums
   double diagonal = 0.0;
 };

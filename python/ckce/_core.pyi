@@ -297,6 +297,7 @@ class AccumulatorResult:
     bins: Doubles
     regularization: float
     solution: Solution
+    missing: float
     off_diagonal: float
     diagonal: float
 

@@ -22,6 +22,7 @@ from ckce._landmarks import (
     chosen_landmarks,
     given_landmarks,
     stored_landmarks,
+    warn_of_missing,
 )
 from ckce._memory import check_memory
 from ckce._metrics import _check_regularization, _label_factor, _refuse_beside_frequencies
@@ -525,7 +526,10 @@ class CKCEAccumulator:
     def compute(self) -> float:
         """CKCE of all rows so far, at least 0."""
         engine, config = self._current()
-        return engine.solve(config.regularization, False, self._n_threads).solution.value
+        result = engine.solve(config.regularization, False, self._n_threads)
+        if config.method == "landmarks":
+            warn_of_missing(result.missing, stacklevel=3)
+        return result.solution.value
 
     def evaluate(self) -> StreamEvaluation:
         """Everything the state can tell, in one table; no interval, which needs the rows.
@@ -557,6 +561,9 @@ class CKCEAccumulator:
         weighted = self._weighted or weight != n
         if weighted:
             warn_of_scale(weight / n, stacklevel=3)
+        placed = config.method == "landmarks"
+        if placed:
+            warn_of_missing(result.missing, stacklevel=3)
         return StreamEvaluation(
             n_samples=n,
             n_classes=config.n_classes,
@@ -568,7 +575,8 @@ class CKCEAccumulator:
             ckce=solution.value,
             ckce_debiased=solution.value - solution.debias if config.debias else None,
             ckce_floor=solution.floor if config.debias else None,
-            ckce_bound=solution.bound if config.method == "landmarks" else None,
+            ckce_bound=solution.bound if placed else None,
+            missing_trace=result.missing if placed else None,
             jkce=result.off_diagonal / (weight * (weight - 1.0)) if weight > 1.0 else None,
             jkce_biased=(result.off_diagonal + result.diagonal) / weight**2,
             ece_top_label=_top_label_ece(config, result, weighted),

@@ -17,12 +17,12 @@ class Features {
   virtual bool starts_with_q() const { return false; }
   // phi(i, :) = phi(q_i) for the samples begin, begin + 1, ..., whose predictions are q (rows, m).
   virtual void fill(Index begin, const In& q, MatrixRef phi) const = 0;
-  // At most Tr (K - Phi Phi') for maps with Phi Phi' <= K, from the lower triangle of
-  // Phi'diag(w)Phi, the number of rows, sum w and sum w |q|^2; infinity where nothing is known.
-  virtual double missing_trace(const Matrix&, double /*rows*/, double /*weight*/,
-                               double /*sharpness*/) const {
+  // Tr K from sum w and sum w |q|^2, for maps with Phi Phi' <= K; infinity for others.
+  virtual double trace(double /*weight*/, double /*sharpness*/) const {
     return std::numeric_limits<double>::infinity();
   }
+  // How far rounding may move Tr K - Tr Phi Phi', with the lower triangle of Phi'diag(w)Phi.
+  virtual double trace_error(const Matrix&, double /*rows*/, double /*trace*/) const { return 0.0; }
   // `fill` in float32; only streaming feature maps have it.
   virtual void fill(Index, const FloatIn&, FloatMatrixRef) const {
     throw std::logic_error("this feature map is float64 only");

@@ -44,8 +44,7 @@ void Landmarks::fill(Index, const In& q, MatrixRef phi) const {
   Matrix tile(kPanel, kPanel);
   for (Index i = 0; i < q.rows(); i += kPanel) {
     const Index rows = std::min(kPanel, q.rows() - i);
-    Points points = kernel_->points(q.middleRows(i, rows), mean_, alone);
-    points.expanded = points.expanded && landmarks_.expanded;
+    const Points points = kernel_->points(q.middleRows(i, rows), mean_, alone);
     for (Index j = 0; j < landmarks_.q.count(); ++j) {
       const Index columns = std::min(kPanel, d() - j * kPanel);
       kernel_->full_tile(points, 0, landmarks_, j, tile.leftCols(columns));
@@ -55,20 +54,21 @@ void Landmarks::fill(Index, const In& q, MatrixRef phi) const {
   solve_lower_transposed_from_right(factor_, phi);
 }
 
-// Tr E, E = K - Phi Phi', is a difference of large sums, and L L' = K(S, S) + D with D of the size
-// of round-off. With a_i = K(S, S)^-1 K(S, q_i) the latter moves Tr Phi Phi' by sum_i w_i a_i'D
-// a_i, at most |D| Tr (L^-T Phi'Phi L^-1): much only where rows lie far from all landmarks and
-// these are nearly dependent.
-double Landmarks::missing_trace(const Matrix& phi_phi, double rows, double weight,
-                                double sharpness) const {
-  const double eps = std::numeric_limits<double>::epsilon();
-  const double trace = weight + (kernel_->has_linear_part() ? sharpness : 0.0);
+double Landmarks::trace(double weight, double sharpness) const {
+  return weight + (kernel_->has_linear_part() ? sharpness : 0.0);
+}
+
+// Both traces are large sums, and L L' = K(S, S) + D with D of the size of round-off. With a_i =
+// K(S, S)^-1 K(S, q_i) the latter moves Tr Phi Phi' by sum_i w_i a_i'D a_i, at most |D| Tr (L^-T
+// Phi'Phi L^-1): much only where rows lie far from all landmarks and these are nearly dependent.
+// O(r^3)
+double Landmarks::trace_error(const Matrix& phi_phi, double rows, double trace) const {
   Matrix inverse = Matrix::Identity(d(), d());
   solve_lower(factor_, inverse);
   const Matrix symmetric = phi_phi.selfadjointView<Eigen::Lower>();
   const double coefficients = inverse.cwiseProduct(product(symmetric, inverse)).sum();
-  const double summed = (static_cast<double>(kBlock) + rows / static_cast<double>(kBlock)) * trace;
-  return std::max(0.0, trace - phi_phi.diagonal().sum()) + eps * (summed + 64.0 * coefficients);
+  const double terms = static_cast<double>(kBlock) + rows / static_cast<double>(kBlock);
+  return std::numeric_limits<double>::epsilon() * (terms * trace + 64.0 * coefficients);
 }
 
 }  // namespace ckce

@@ -35,8 +35,8 @@ class Landmarks : public Features {
   Index d() const override { return factor_.rows(); }
   // O(r (m + r)) for each row
   void fill(Index begin, const In& q, MatrixRef phi) const override;
-  double missing_trace(const Matrix& phi_phi, double rows, double weight,
-                       double sharpness) const override;
+  double trace(double weight, double sharpness) const override;
+  double trace_error(const Matrix& phi_phi, double rows, double trace) const override;
 
  private:
   std::unique_ptr<const Kernel> kernel_;
