@@ -61,7 +61,7 @@ void load_squares(const char* rows, const Probs& probs, Scalar* out, Index out_s
 // Asks for what will be read soon, so that memory is busy while the rows at hand are used.
 inline void fetch_ahead(const char* at, Index bytes) {
 #if defined(__GNUC__)
-  constexpr Index kAhead = 8192;
+  constexpr Index kAhead = 4096;
   for (Index line = 0; line < bytes; line += 64) __builtin_prefetch(at + kAhead + line);
 #else
   static_cast<void>(at);

@@ -47,21 +47,10 @@ void Report::merge(const Report& later) {
   largest_label = std::max(largest_label, later.largest_label);
 }
 
-void Inspector::look(const Matrix& q, const std::int64_t* labels, Index begin, Index rows,
+void Inspector::look(const RowPanel& panel, const std::int64_t* labels, Index begin, Index rows,
                      Report& report) const {
-  double sums[kPanel];  // not finite if an entry is not
-  double smallest[kPanel];
-  for (Index i = 0; i < kPanel; i += Lanes::SizeAtCompileTime) {
-    Lanes sum = Lanes::Zero();
-    Lanes low = Lanes::Zero();
-    for (Index j = 0; j < m_; ++j) {
-      const Lanes column = Eigen::Map<const Lanes>(q.data() + j * kPanel + i);
-      sum += column;
-      low = low.min(column);
-    }
-    Eigen::Map<Lanes>(sums + i) = sum;
-    Eigen::Map<Lanes>(smallest + i) = low;
-  }
+  const double* sums = panel.sum;
+  const double* smallest = panel.smallest;
   int outside = 0;
   for (Index i = 0; i < rows; ++i)  // no branches: the compiler vectorises it
     outside |= static_cast<int>(!(std::abs(sums[i] - 1.0) <= sum_tolerance_)) |
@@ -77,7 +66,7 @@ void Inspector::look(const Matrix& q, const std::int64_t* labels, Index begin, I
   if (!outside && low >= 0 && high < m_) return;
   for (Index i = 0; i < rows; ++i) {
     if (!(std::abs(sums[i] - 1.0) <= sum_tolerance_) || !(smallest[i] >= 0.0))
-      inspect(q, i, begin, sums[i], sum_tolerance_, report);
+      inspect(panel.q, i, begin, sums[i], sum_tolerance_, report);
     if (labels[i] < 0 || labels[i] >= m_)
       report.bad_label.record(begin + i, -1, static_cast<double>(labels[i]), 1);
   }
@@ -89,14 +78,13 @@ Report validate(const Samples& samples, double sum_tolerance, Parallel& parallel
   if (samples.n() > 0) report.smallest_label = report.largest_label = samples.labels[0];
   constexpr Index kTask = 8 * kBlock;  // rows, read a panel at a time so that they stay in cache
   parallel.each((samples.n() + kTask - 1) / kTask, [&] {
-    return [&, panel = Matrix(Matrix::Zero(kPanel, m)),
-            inspector = Inspector(m, sum_tolerance)](Index task) mutable {
+    return [&, panel = RowPanel(m), inspector = Inspector(m, sum_tolerance)](Index task) mutable {
       Report found;
       found.smallest_label = found.largest_label = samples.labels[task * kTask];
       const Index last = std::min((task + 1) * kTask, samples.n());
       for (Index begin = task * kTask; begin < last; begin += kPanel) {
         const Index rows = std::min(kPanel, last - begin);
-        samples.probs.load(begin, rows, panel.topRows(rows));
+        panel.load(samples.probs, begin, rows);
         inspector.look(panel, samples.labels + begin, begin, rows, found);
       }
       parallel.in_turn(task, [&] { report.merge(found); });

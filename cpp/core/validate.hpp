@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "parallel.hpp"
+#include "row_panel.hpp"
 #include "types.hpp"
 
 namespace ckce {
@@ -39,8 +40,8 @@ struct Report {
 class Inspector {
  public:
   Inspector(Index m, double sum_tolerance) : m_(m), sum_tolerance_(sum_tolerance) {}
-  // The first `rows` rows of q (kPanel, m), which begin at row `begin` of the data.
-  void look(const Matrix& q, const std::int64_t* labels, Index begin, Index rows,
+  // The first `rows` rows of the panel, which begin at row `begin` of the data.
+  void look(const RowPanel& panel, const std::int64_t* labels, Index begin, Index rows,
             Report& report) const;
 
  private:
