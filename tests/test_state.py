@@ -274,6 +274,7 @@ OF_LANDMARKS = {
     "smaller factor": set_array("landmark_factor", lambda array: array[1:, 1:]),
     "full factor": set_array("landmark_factor", with_value((0, 1), 0.1)),
     "negative factor": set_array("landmark_factor", with_value((1, 1), -0.1)),
+    "zero factor": set_array("landmark_factor", lambda array: 0.0 * array),
     "singular factor": set_array("landmark_factor", with_value((1, 1), 0.0)),
     "nearly singular factor": set_array("landmark_factor", with_value((1, 1), 1e-9)),
     "NaN in the factor": set_array("landmark_factor", with_value((1, 0), np.nan)),

@@ -48,9 +48,7 @@ def given_landmarks(value: Any, m: int, kernel: str, bandwidth: Any, n_threads: 
             "sample: CKCEAccumulator.from_sample(y, q, n_landmarks=...)"
         )
     gamma = check_bandwidth(bandwidth)
-    points = np.ascontiguousarray(check_matrix("landmarks", value, (None, m)))
-    if points is value:
-        points = points.copy()
+    points = np.array(check_matrix("landmarks", value, (None, m)), order="C")
     fault = _fault(points)
     if fault is not None:
         raise ValueError(f"landmarks must hold probabilities whose rows sum to 1, got {fault}")
@@ -96,7 +94,8 @@ def stored_landmarks(points: NDArray[np.float64], factor: NDArray[np.float64], m
         raise ValueError(f"landmarks that are no predictions: {fault}")
     diagonal = np.diag(factor)
     possible = (np.abs(factor) <= 2.0).all() and not np.triu(factor, 1).any()
-    if not possible or diagonal.min() < _LEAST_DIAGONAL * diagonal.max():
+    least = _LEAST_DIAGONAL * np.abs(diagonal).max()
+    if not possible or not 0.0 < diagonal.min() >= least:
         raise ValueError("landmark_factor that is no factor of a kernel matrix")
     return Landmarks(points, factor)
 

@@ -1,6 +1,7 @@
 #include "landmarks.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <utility>
