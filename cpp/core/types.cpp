@@ -58,17 +58,6 @@ void load_squares(const char* rows, const Probs& probs, Scalar* out, Index out_s
   }
 }
 
-// Asks for what will be read soon, so that memory is busy while the rows at hand are used.
-inline void fetch_ahead(const char* at, Index bytes) {
-#if defined(__GNUC__)
-  constexpr Index kAhead = 4096;
-  for (Index line = 0; line < bytes; line += 64) __builtin_prefetch(at + kAhead + line);
-#else
-  static_cast<void>(at);
-  static_cast<void>(bytes);
-#endif
-}
-
 template <class T, class Out>
 void load_as(const Probs& probs, Index begin, Index rows, Out& out) {
   using Scalar = typename Out::Scalar;

@@ -46,6 +46,17 @@ struct Probs {
   void load(Index begin, Index rows, FloatMatrixRef out) const;  // rounded to float32
 };
 
+// Asks for what will be read soon, so that memory is busy while the rows at hand are used.
+inline void fetch_ahead(const char* at, Index bytes) {
+#if defined(__GNUC__)
+  constexpr Index kAhead = 4096;
+  for (Index line = 0; line < bytes; line += 64) __builtin_prefetch(at + kAhead + line);
+#else
+  static_cast<void>(at);
+  static_cast<void>(bytes);
+#endif
+}
+
 // The calibration set {(y_i, q_i)}, validated, with optional frequency weights.
 struct Samples {
   Probs probs;
