@@ -1,5 +1,9 @@
 #include "types.hpp"
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 #include <algorithm>
 
 namespace ckce {
@@ -93,6 +97,17 @@ void load_any(const Probs& probs, Index begin, Index rows, Out& out) {
 }
 
 }  // namespace
+
+void expect_use(Matrix& matrix) {
+#if defined(__linux__)
+  constexpr std::uintptr_t kPage = 4096;
+  const auto begin = (reinterpret_cast<std::uintptr_t>(matrix.data()) + kPage - 1) / kPage * kPage;
+  const auto end = reinterpret_cast<std::uintptr_t>(matrix.data() + matrix.size());
+  if (matrix.size() >= 524288) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+#else
+  static_cast<void>(matrix);
+#endif
+}
 
 void Probs::load(Index begin, Index rows, MatrixRef out) const {
   load_any(*this, begin, rows, out);

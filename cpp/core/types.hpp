@@ -57,6 +57,10 @@ inline void fetch_ahead(const char* at, Index bytes) {
 #endif
 }
 
+// Asks for large pages for what is about to be written: a page fault each 4 kB costs more than the
+// writing.
+void expect_use(Matrix& matrix);
+
 // The calibration set {(y_i, q_i)}, validated, with optional frequency weights.
 struct Samples {
   Probs probs;
@@ -75,7 +79,9 @@ class Panels {
   Panels() = default;
   Panels(Index n, Index width) : Panels(n, width, Unset()) { data_.setZero(); }
   struct Unset {};  // for memory that is about to be written
-  Panels(Index n, Index width, Unset) : n_(n), width_(width), data_(kPanel, count(n) * width) {}
+  Panels(Index n, Index width, Unset) : n_(n), width_(width), data_(kPanel, count(n) * width) {
+    expect_use(data_);
+  }
 
   static Index count(Index n) { return (n + kPanel - 1) / kPanel; }
   Index n() const { return n_; }
