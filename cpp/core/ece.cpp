@@ -95,7 +95,10 @@ class ScalarPanel {
   void load(Index first, Index count) {
     begin = first;
     rows = count;
-    panel_.load(samples_.probs, begin, rows);
+    if (variant_ == Variant::kTopLabel)
+      panel_.look(samples_.probs, begin, rows);
+    else
+      panel_.load(samples_.probs, begin, rows);
   }
   const double* column(Index group) const {
     return variant_ == Variant::kTopLabel ? panel_.confidence : panel_.q.col(group).data();
@@ -226,7 +229,7 @@ ScalarBins ece_scalar(const Samples& samples, Variant variant, Strategy strategy
   const UniformBins uniform(n_bins);
   parallel.each(static_cast<Index>(tables.size()), [&] {
     return [&, panel = ScalarPanel(samples, variant),
-            inspector = Inspector(samples.m(), sum_tolerance)](Index task) mutable {
+            inspector = Inspector(samples, sum_tolerance)](Index task) mutable {
       Table table(n_bins, groups);
       Report& report = table.report;
       report.smallest_label = report.largest_label =
@@ -234,8 +237,7 @@ ScalarBins ece_scalar(const Samples& samples, Variant variant, Strategy strategy
       const Index last = std::min((task + 1) * panels_per_task, panels);
       for (Index k = task * panels_per_task; k < last; ++k) {
         panel.load(k * kPanel, std::min(kPanel, samples.n() - k * kPanel));
-        inspector.look(panel.panel(), samples.labels + panel.begin, panel.begin, panel.rows,
-                       report);
+        inspector.look(panel.panel(), panel.begin, panel.rows, report);
         if (!report.clean()) continue;  // the bins of such numbers might not exist
         for (Index g = 0; g < groups; ++g) {
           if (strategy == Strategy::kUniform)
