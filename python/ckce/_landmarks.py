@@ -73,6 +73,9 @@ def chosen_landmarks(
     check_memory(needed, what, "pass a smaller sample, or a smaller n_landmarks")
     rows = _core.choose_landmarks(samples.probs, kernel, bandwidth, count, seed, n_threads)
     points = np.ascontiguousarray(samples.probs[rows], dtype=np.float64)
+    fault = _fault(points)
+    if fault is not None:  # the rows were checked, but they are still the caller's
+        raise ValueError(f"y_prob must not change while landmarks are chosen, got {fault}")
     while True:
         # In coordinates of their own, as wherever they are given: a last one may fall below the
         # level of round-off that was above it in the sample's.
