@@ -73,7 +73,7 @@ def chosen_landmarks(
     check_memory(needed, what, "pass a smaller sample, or a smaller n_landmarks")
     rows = _core.choose_landmarks(samples.probs, kernel, bandwidth, count, seed, n_threads)
     points = np.ascontiguousarray(samples.probs[rows], dtype=np.float64)
-    fault = _fault(points)
+    fault = _fault(points) if rows else "numbers that are not finite"
     if fault is not None:  # the rows were checked, but they are still the caller's
         raise ValueError(f"y_prob must not change while landmarks are chosen, got {fault}")
     while True:
