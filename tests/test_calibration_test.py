@@ -8,7 +8,7 @@ import pytest
 from shared import agree, feature_kernel, sample
 
 import ckce
-from ckce import reference
+from ckce import _calibration_test, reference
 
 
 def calibrated(n, m, seed):
@@ -29,6 +29,20 @@ def test_observed_statistics_are_those_of_the_features(n, m):
     agree(t.ckce, value, debias)
     agree(t.debiased, value - debias, debias)
     agree(t.jkce, reference.jkce(y, q, **oracle), 2 / n)
+
+
+@pytest.mark.parametrize("method", ["fourier", "cholesky"])
+@pytest.mark.parametrize(("n", "m"), [(1100, 3), (1100, 200)])
+def test_features_larger_than_their_memory(monkeypatch, method, n, m):
+    # Blocks of rows and several rounds of resamples, in place of all of them at once.
+    y, q = sample(n, m)
+    options = {"method": method, "bandwidth": 0.7, "n_resamples": 30}
+    at_once = ckce.calibration_test(y, q, **options)
+    monkeypatch.setattr(_calibration_test, "_TABLE", 10 * m * 300)
+    in_blocks = ckce.calibration_test(y, q, **options)
+    assert in_blocks.ckce == pytest.approx(at_once.ckce, rel=1e-9)
+    assert in_blocks.null == pytest.approx(at_once.null, rel=1e-9, abs=1e-12)
+    assert in_blocks.p_value == at_once.p_value
 
 
 @pytest.mark.parametrize("kernel", ["linear_gaussian", "gaussian", "laplace", "linear"])

@@ -22,6 +22,7 @@ from ckce._validate import (
 
 N_RESAMPLES = 999
 STATISTICS = ("debiased", "ckce", "jkce")
+_TABLE = 2**26  # doubles that all features, or the sums of some resamples, may take: 512 MB
 # Columns of what the core returns.
 _COLUMN = {"ckce": 0, "debiased": 1, "jkce": 2}
 
@@ -320,7 +321,7 @@ def _resample(
 ) -> tuple[NDArray[np.float64], int | None]:
     samples = problem.samples
     with _progress(progress, f"calibration test {problem.method}") as report:
-        tail = (problem.ridge, count, problem.seed, problem.n_threads, report)
+        tail = (problem.ridge, count, problem.seed, _TABLE, problem.n_threads, report)
         if problem.method == "fourier":
             assert problem.frequencies is not None
             statistics = _core.resample_fourier(
