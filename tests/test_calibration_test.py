@@ -8,7 +8,7 @@ import pytest
 from shared import agree, feature_kernel, sample
 
 import ckce
-from ckce import _calibration_test, reference
+from ckce import _calibration_test, _memory, _metrics, reference
 
 
 def calibrated(n, m, seed):
@@ -189,6 +189,22 @@ def test_bad_arguments(options, message):
         options = {**options, "method": "fourier"}
     with pytest.raises(ValueError, match=message):
         ckce.calibration_test(y, q, **options)
+
+
+def test_what_does_not_fit_is_refused(monkeypatch):
+    y, q = sample(20_000, 3)
+    copies = np.full(20_000, 2.0**38)
+    with pytest.warns(UserWarning, match="mean"), pytest.raises(MemoryError, match="smaller weigh"):
+        ckce.calibration_test(y, q, sample_weight=copies)
+    monkeypatch.setattr(_memory, "available_memory", lambda: 1e6)
+    with pytest.raises(MemoryError, match="pass a smaller rank"):
+        ckce.calibration_test(y, q, method="cholesky", rank=3000)
+
+
+def test_a_factor_stops_where_memory_does(monkeypatch):
+    monkeypatch.setattr(_metrics, "available_memory", lambda: 1e7)
+    with pytest.raises(MemoryError, match=r"did not reach tol=1e-10 with the \d+ columns"):
+        ckce.calibration_test(*sample(6000, 6), method="cholesky", bandwidth=0.05)
 
 
 def test_one_row_is_refused():

@@ -110,6 +110,8 @@ class Problem:
 
 def _check_options(method: str, options: dict[str, Any]) -> None:
     """Refuse options that the method would have to ignore."""
+    check_choice("sampler", options["sampler"], SAMPLERS)
+    check_choice("pivoting", options["pivoting"], ("greedy", "random"))
     for name, value in options.items():
         if name in _OPTIONS[method] or value is None or value is _DEFAULTS[name]:
             continue
@@ -243,8 +245,6 @@ def _resolve(
 ) -> Problem:
     """Check every argument once and settle what will be computed."""
     check_choice("method", method, (*METHODS, "block") if metric == "jkce" else METHODS)
-    check_choice("sampler", sampler, SAMPLERS)
-    check_choice("pivoting", pivoting, ("greedy", "random"))
     check_choice("precision", precision, ("float64", "mixed"))
     kernel = _check_kernel(kernel, method)
     _check_options(

@@ -200,6 +200,10 @@ class CKCEAccumulator:
         check_choice("kernel", kernel, list(KERNELS))
         check_choice("sampler", sampler, SAMPLERS)
         seed = check_seed(random_state)
+        if isinstance(regularization, str):
+            raise TypeError(
+                f"regularization must be a number, got {regularization!r}: to choose it needs all rows"
+            )
         if regularization is not None:
             regularization, _ = _check_regularization(regularization, 1.0)
         given = None
