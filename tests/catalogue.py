@@ -220,6 +220,7 @@ BAD_OPTIONS = [
     ({**FOURIER, "frequencies": np.ones(3)}, ValueError, "frequencies must have shape"),
     ({**FOURIER, "frequencies": np.ones((0, 3))}, ValueError, "frequencies must not be empty"),
     ({**FOURIER, "frequencies": FREQUENCIES * np.nan}, ValueError, "frequencies must be finite"),
+    ({**FOURIER, "frequencies": pd.DataFrame(FREQUENCIES)}, TypeError, "pass .to_numpy()"),
     ({**FOURIER, "frequencies": FREQUENCIES * 1j}, TypeError, "frequencies must hold real numbers"),
     # callables
     ({"kernel": lambda p, q: np.ones(3)}, ValueError, "kernel(P, P) must have shape (20, 20)"),
@@ -234,6 +235,11 @@ BAD_OPTIONS = [
     ({"label_kernel": np.triu(np.ones((3, 3)))}, ValueError, "label_kernel must be symmetric"),
     ({"label_kernel": NOT_PSD}, ValueError, "label_kernel must be positive semi-definite"),
     ({"label_kernel": np.zeros((3, 3))}, ValueError, "label_kernel must be positive"),
+    (
+        {"label_kernel": pd.DataFrame(np.eye(3))},
+        TypeError,
+        "label_kernel must be an array, got a Dat",
+    ),
     ({"label_kernel": "identity"}, TypeError, "label_kernel must hold real numbers"),
     # weights
     ({"sample_weight": W[:-1]}, ValueError, "sample_weight must have shape (20,), got (19,)"),

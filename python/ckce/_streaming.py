@@ -497,7 +497,7 @@ class CKCEAccumulator:
             ckce=solution.value,
             ckce_debiased=solution.value - solution.debias if config.debias else None,
             ckce_floor=solution.floor if config.debias else None,
-            jkce=result.off_diagonal / (weight * (weight - 1.0)) if weight > 1.0 else None,
+            jkce=result.off_diagonal / (weight * (weight - 1.0)) if weight > 1.0 + 1e-6 else None,
             jkce_biased=(result.off_diagonal + result.diagonal) / weight**2,
             ece_top_label=_top_label_ece(config, result, weighted),
             reliability=_reliability(config, result),

@@ -197,6 +197,11 @@ def check_bool(name: str, value: object) -> bool:
 
 def check_matrix(name: str, value: Any, shape: tuple[int | None, int]) -> NDArray[np.float64]:
     """A finite float64 matrix of the given shape, Fortran-ordered for the core."""
+    if hasattr(value, "columns"):
+        raise TypeError(
+            f"{name} must be an array, got a {type(value).__name__}; pass .to_numpy() once rows and "
+            "columns are in the order of the classes"
+        )
     array = _as_array(name, value)
     if array.dtype.kind not in "fiu":
         raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
