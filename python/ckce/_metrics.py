@@ -583,7 +583,8 @@ def ckce(
         Labels: integers 0..m-1 that index the columns of `y_prob`, or strings or other values
         together with `labels`.
     y_prob : array of shape (n_samples, n_classes), or (n_samples,) for the positive class
-        Predicted probabilities. Any layout and float dtype; not copied as a whole.
+        Predicted probabilities. Any layout and float dtype; not copied as a whole. Rows and columns
+        go by position; pandas names that say otherwise are refused.
     method : {"auto", "exact", "fourier", "cholesky"}
         ``exact``: the kernel itself, by factorisation up to n = 2000, by conjugate gradients
         above. ``fourier``: random Fourier features. ``cholesky``: incomplete Cholesky

@@ -428,10 +428,10 @@ def _as_indices(truth: NDArray[Any], m: int, labels: Any) -> NDArray[np.int64]:
 def _check_order(classes: NDArray[np.str_]) -> None:
     """Refuse strings of numbers that are in another order as text."""
     try:
-        numbers = classes.astype(np.float64)
+        values = classes.astype(np.float64)
     except ValueError:
         return
-    if not (np.diff(numbers) > 0.0).all():
+    if not (np.diff(values) > 0.0).all():
         raise ValueError(
             f"y_true holds numbers as strings, in the order of text {classes.tolist()}; pass labels= "
             "with the class of each column, or y_true.astype(int)"
