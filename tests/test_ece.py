@@ -123,6 +123,43 @@ def test_edges_belong_to_the_upper_bin(n_bins):
     assert counts[0] == 1 + (n_bins == 1) + (n_bins > 1)  # 0.0 and the number below the first edge
 
 
+@pytest.mark.parametrize("m", [15, 16, 17, 23, 24, 100])
+def test_long_rows_are_read_as_short_ones(m):
+    # Rows without gaps are compared along themselves, others across: ties go to the first class.
+    rng = np.random.default_rng(m)
+    y, q = rng.integers(0, 3, 300), np.zeros((300, m))
+    for row in q:
+        row[rng.choice(m, 4, replace=False)] = 0.25
+    q[:m] = np.eye(m)[rng.permutation(m)]
+    y[::2] = q.argmax(axis=1)[::2]
+    scaled = np.where(q == 0.25, 0.25 + 1e-7 * rng.random(q.shape), q)
+    scaled /= scaled.sum(axis=1, keepdims=True)
+    for p in (q, scaled, q.astype(np.float32)):
+        found = ckce.ece_estimate(y, p, variant="top_label", n_bins=10)
+        across = ckce.ece_estimate(y, np.asfortranarray(p), variant="top_label", n_bins=10)
+        gapped = ckce.ece_estimate(y, np.repeat(p, 2, axis=0)[::2], variant="top_label", n_bins=10)
+        assert found.value == across.value == gapped.value
+        assert found.value == close(reference.ece(y, p, variant="top_label", n_bins=10))
+        assert np.nansum(found.counts * found.frequency) == close((p.argmax(axis=1) == y).sum())
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("m", [10, 16, 21])
+def test_every_entry_of_a_row_is_looked_at(m, dtype):
+    y, q = sample(200, m)
+    q = q.astype(dtype)
+    for column in range(m):
+        for wrong in (np.nan, np.inf, -0.25):
+            bad = q.copy()
+            bad[133, column] = wrong
+            with pytest.raises(ValueError, match=f"row 133 column {column} is {wrong}"):
+                ckce.ece(y, bad, variant="top_label")
+        bad = q.copy()
+        bad[133, column] += 0.5
+        with pytest.raises(ValueError, match=r"row 133 (column \d+ is|sums to) 1\."):
+            ckce.ece(y, bad, variant="top_label")
+
+
 def test_mean_of_the_bin_and_not_its_middle():
     q = [[0.91, 0.09]] * 100
     assert ckce.ece([0] * 91 + [1] * 9, q, variant="top_label", n_bins=2) == close(0.0, abs_=1e-14)

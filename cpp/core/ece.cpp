@@ -7,30 +7,44 @@
 
 #include "random.hpp"
 #include "residuals.hpp"
-#include "top_label.hpp"
+#include "row_panel.hpp"
 
 namespace ckce {
 namespace {
 
-// The bin [b/B, (b+1)/B) of p, with the edges rounded to the nearest double.
-class UniformBin {
+// The bins [b/B, (b+1)/B), with the edges rounded to the nearest double.
+class UniformBins {
  public:
-  explicit UniformBin(Index n_bins)
-      : size_(static_cast<double>(n_bins)), last_(size_ - 1.0), edges_(n_bins + 1) {
+  explicit UniformBins(Index n_bins) : size_(static_cast<double>(n_bins)), edges_(n_bins + 1) {
     for (Index b = 1; b < n_bins; ++b) edges_[b] = static_cast<double>(b) / size_;
     edges_[0] = -std::numeric_limits<double>::infinity();
     edges_[n_bins] = std::numeric_limits<double>::quiet_NaN();  // nothing compares as beyond it
   }
   Index operator()(double p) const {
-    // Whatever p is has a bin, also NaN: the array may have changed since it was checked.
-    const auto b = static_cast<Index>(std::min(std::max(0.0, p * size_), last_));
-    // The product may round across an edge.
-    return b + (p >= edges_[b + 1]) - (p < edges_[b]);
+    const auto b = static_cast<Index>(scaled(p));
+    return b + (p >= edges_[b + 1]) - (p < edges_[b]);  // the product may round across an edge
+  }
+  // The same of many; the edges need only be looked up where one is near.
+  void operator()(const double* p, Index rows, std::int32_t* at) const {
+    int near = 0;
+    for (Index i = 0; i < rows; ++i) {
+      const double x = scaled(p[i]);
+      at[i] = static_cast<std::int32_t>(x);
+      const double above = x - static_cast<double>(at[i]);
+      near |= static_cast<int>(above < kNear) | static_cast<int>(above > 1.0 - kNear);
+    }
+    if (!near) return;
+    for (Index i = 0; i < rows; ++i) at[i] = static_cast<std::int32_t>((*this)(p[i]));
   }
 
  private:
+  static constexpr double kNear = 1e-9;  // above the round-off of 100,000 bins
+
+  // Whatever p is has a bin, also NaN: the array may have changed since it was checked. 0 and 1
+  // are the commonest, and no edges.
+  double scaled(double p) const { return std::min(std::max(0.5, p * size_), size_ - 0.5); }
+
   double size_;
-  double last_;
   Vector edges_;
 };
 
@@ -76,28 +90,32 @@ void cut_at_quantiles(const Samples& samples, const std::vector<double>& p, doub
 class ScalarPanel {
  public:
   ScalarPanel(const Samples& samples, Variant variant)
-      : samples_(samples), variant_(variant), q_(Matrix::Zero(kPanel, samples.m())) {}
+      : samples_(samples), variant_(variant), panel_(samples.m()) {}
 
   void load(Index first, Index count) {
     begin = first;
     rows = count;
-    samples_.probs.load(begin, rows, q_.topRows(rows));
-    if (variant_ == Variant::kTopLabel) top_.find(q_.data(), q_.cols());
+    if (variant_ == Variant::kTopLabel)
+      panel_.look(samples_.probs, begin, rows);
+    else
+      panel_.load(samples_.probs, begin, rows);
   }
   const double* column(Index group) const {
-    return variant_ == Variant::kTopLabel ? top_.confidence : q_.col(group).data();
+    return variant_ == Variant::kTopLabel ? panel_.confidence : panel_.q.col(group).data();
   }
-  // 1 where the label is what the group's probability is of, else 0
-  void find_hits(Index group, double* hits) const {
+  // From the bin b of a row to 2 b, or 2 b + 1 if its label is what the group's probability is of.
+  void add_hits(Index group, std::int32_t* at) const {
     const std::int64_t* labels = samples_.labels + begin;
     if (variant_ == Variant::kTopLabel) {
       for (Index i = 0; i < rows; ++i)
-        hits[i] = static_cast<double>(top_.predicted[i] == static_cast<double>(labels[i]));
+        at[i] = 2 * at[i] +
+                static_cast<std::int32_t>(panel_.predicted[i] == static_cast<double>(labels[i]));
     } else {
-      for (Index i = 0; i < rows; ++i) hits[i] = static_cast<double>(labels[i] == group);
+      for (Index i = 0; i < rows; ++i)
+        at[i] = 2 * at[i] + static_cast<std::int32_t>(labels[i] == group);
     }
   }
-  const Matrix& q() const { return q_; }
+  const RowPanel& panel() const { return panel_; }
 
   Index begin = 0;
   Index rows = 0;
@@ -105,8 +123,7 @@ class ScalarPanel {
  private:
   const Samples& samples_;
   Variant variant_;
-  Matrix q_;
-  TopLabels top_;
+  RowPanel panel_;
 };
 
 // The lower edges of all groups. The upper edge of the last bin stays 1.
@@ -140,36 +157,43 @@ Matrix make_edges(const Samples& samples, Variant variant, Strategy strategy, In
   return edges;
 }
 
-// Sums over the rows of one task, (B, groups).
+// Sums over the rows of one task, (2, B, groups): of the rows of a bin that miss and that hit.
 struct Table {
-  struct Bin {
-    double weight = 0.0, prob = 0.0, hits = 0.0, count = 0.0;
+  struct Cell {
+    double prob = 0.0, count = 0.0;
+    double weight = 0.0;  // unless all weights are 1
   };
 
   Table() = default;
   Table(Index n_bins_, Index groups)
-      : n_bins(n_bins_), bins(static_cast<std::size_t>(n_bins_ * groups)) {}
+      : n_bins(n_bins_), cells(static_cast<std::size_t>(2 * n_bins_ * groups)) {}
 
-  template <class FindBin>
-  void add(const Samples& samples, const ScalarPanel& panel, Index group, FindBin find) {
+  template <class FindBins>
+  void add(const Samples& samples, const ScalarPanel& panel, Index group, FindBins find) {
     const double* p = panel.column(group);
-    Bin* column = bins.data() + group * n_bins;
-    Index at[kPanel];
-    double hits[kPanel];
-    for (Index i = 0; i < panel.rows; ++i) at[i] = find(p[i]);
-    panel.find_hits(group, hits);
-    for (Index i = 0; i < panel.rows; ++i) {
-      const double w = samples.weight(panel.begin + i);
-      Bin& bin = column[at[i]];
-      bin.weight += w;
-      bin.prob += w * p[i];
-      bin.hits += w * hits[i];
-      bin.count += 1.0;
+    Cell* column = cells.data() + group * 2 * n_bins;
+    std::int32_t at[kPanel];
+    find(p, panel.rows, at);
+    panel.add_hits(group, at);
+    if (samples.weights) {
+      for (Index i = 0; i < panel.rows; ++i) {
+        const double w = samples.weights[panel.begin + i];
+        Cell& cell = column[at[i]];
+        cell.count += 1.0;
+        cell.prob += w * p[i];
+        cell.weight += w;
+      }
+    } else {
+      for (Index i = 0; i < panel.rows; ++i) {
+        Cell& cell = column[at[i]];
+        cell.count += 1.0;
+        cell.prob += p[i];
+      }
     }
   }
 
   Index n_bins = 0;
-  std::vector<Bin> bins;
+  std::vector<Cell> cells;
   Report report;
 };
 
@@ -202,10 +226,10 @@ ScalarBins ece_scalar(const Samples& samples, Variant variant, Strategy strategy
       std::max<Index>(8 * kBlock / kPanel, (panels + kTasks - 1) / kTasks);
   std::vector<Table> tables(
       static_cast<std::size_t>((panels + panels_per_task - 1) / panels_per_task));
-  const UniformBin uniform(n_bins);
+  const UniformBins uniform(n_bins);
   parallel.each(static_cast<Index>(tables.size()), [&] {
     return [&, panel = ScalarPanel(samples, variant),
-            inspector = Inspector(samples.m(), sum_tolerance)](Index task) mutable {
+            inspector = Inspector(samples, sum_tolerance)](Index task) mutable {
       Table table(n_bins, groups);
       Report& report = table.report;
       report.smallest_label = report.largest_label =
@@ -213,14 +237,16 @@ ScalarBins ece_scalar(const Samples& samples, Variant variant, Strategy strategy
       const Index last = std::min((task + 1) * panels_per_task, panels);
       for (Index k = task * panels_per_task; k < last; ++k) {
         panel.load(k * kPanel, std::min(kPanel, samples.n() - k * kPanel));
-        inspector.look(panel.q(), samples.labels + panel.begin, panel.begin, panel.rows, report);
+        inspector.look(panel.panel(), panel.begin, panel.rows, report);
         if (!report.clean()) continue;  // the bins of such numbers might not exist
         for (Index g = 0; g < groups; ++g) {
           if (strategy == Strategy::kUniform)
             table.add(samples, panel, g, uniform);
           else
-            table.add(samples, panel, g,
-                      [&](double p) { return quantile_bin(bins.edges.col(g), p); });
+            table.add(samples, panel, g, [&](const double* p, Index rows, std::int32_t* at) {
+              for (Index i = 0; i < rows; ++i)
+                at[i] = static_cast<std::int32_t>(quantile_bin(bins.edges.col(g), p[i]));
+            });
         }
         parallel.tick();
       }
@@ -231,12 +257,14 @@ ScalarBins ece_scalar(const Samples& samples, Variant variant, Strategy strategy
   bins.report = tables.front().report;
   for (const Table& table : tables) {
     if (&table != &tables.front()) bins.report.merge(table.report);
-    for (std::size_t k = 0; k < table.bins.size(); ++k) {
-      const auto at = static_cast<Index>(k);  // both are column-major
-      bins.weight.data()[at] += table.bins[k].weight;
-      bins.prob.data()[at] += table.bins[k].prob;
-      bins.hits.data()[at] += table.bins[k].hits;
-      bins.count.data()[at] += table.bins[k].count;
+    for (std::size_t k = 0; k < table.cells.size(); ++k) {
+      const Table::Cell& cell = table.cells[k];
+      const auto at = static_cast<Index>(k / 2);  // both are column-major
+      const double weight = samples.weights ? cell.weight : cell.count;
+      bins.weight.data()[at] += weight;
+      bins.prob.data()[at] += cell.prob;
+      if (k % 2 == 1) bins.hits.data()[at] += weight;
+      bins.count.data()[at] += cell.count;
     }
   }
 
@@ -309,7 +337,7 @@ class BinMap {
 
 // A key is the sum of random numbers that belong to (class, bin); bin 0, the commonest, has none.
 void add_keys(const Eigen::Ref<const Matrix>& q, Index n_bins, std::vector<Key>& keys) {
-  const UniformBin uniform(n_bins);
+  const UniformBins uniform(n_bins);
   if (n_bins == 1) return;  // where 1.0 is in bin 0, too
   const double first_edge = 1.0 / static_cast<double>(n_bins);
   for (Index j = 0; j < q.cols(); ++j) {

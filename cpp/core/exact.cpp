@@ -83,7 +83,7 @@ class Preconditioner {
       add_product_tn(sum, 1.0, g, r.panel(i).topRows(g.rows()));
     });
     solver_->solve(x, parallel);
-    parallel.each_striped(r.count(), kStripe, [&](Index i) {
+    parallel.each_striped(r.count(), stripe_of(r.count()), [&](Index i) {
       const Matrix g = panel(i);
       z.panel(i) = r.panel(i) / ridge_;
       add_product(z.panel(i).topRows(g.rows()), -1.0 / ridge_, g, x);
@@ -95,10 +95,11 @@ class Preconditioner {
   template <class Add>
   void sum_over_panels(Matrix& total, Parallel& parallel, Add add) const {
     const Index count = points_.q.count();
-    parallel.each((count + kStripe - 1) / kStripe, [&] {
+    const Index stripe = stripe_of(count);
+    parallel.each((count + stripe - 1) / stripe, [&] {
       return [&](Index task) {
         Matrix sum = Matrix::Zero(total.rows(), total.cols());
-        for (Index i = task * kStripe; i < std::min((task + 1) * kStripe, count); ++i) add(i, sum);
+        for (Index i = task * stripe; i < std::min((task + 1) * stripe, count); ++i) add(i, sum);
         parallel.in_turn(task, [&] { total += sum; });
       };
     });

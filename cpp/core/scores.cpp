@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "residuals.hpp"
-#include "top_label.hpp"
+#include "row_panel.hpp"
 
 namespace ckce {
 
@@ -26,7 +26,7 @@ Scores scores(const Samples& samples, Parallel& parallel) {
   constexpr Index kPanels = 16;  // of a task: rows are read a panel at a time and stay in cache
   const Index n_panels = Panels::count(samples.n());
   parallel.each((n_panels + kPanels - 1) / kPanels, [&] {
-    return [&, panel = Matrix(Matrix::Zero(kPanel, m)), top = TopLabels()](Index task) mutable {
+    return [&, panel = RowPanel(m)](Index task) mutable {
       Scores sum;
       sum.residual = sum.labels = Vector::Zero(m);
       for (Index k = task * kPanels; k < std::min((task + 1) * kPanels, n_panels); ++k) {
@@ -34,14 +34,13 @@ Scores scores(const Samples& samples, Parallel& parallel) {
         const Index rows = std::min(kPanel, samples.n() - begin);
         const std::int64_t* labels = samples.labels + begin;
         const Vector w = weights_of(samples, begin, rows);
-        MatrixRef q = panel.topRows(rows);
-        samples.probs.load(begin, rows, q);
-        top.find(panel.data(), m);
+        panel.load(samples.probs, begin, rows);
+        MatrixRef q = panel.q.topRows(rows);
         sum.weight += w.sum();
         for (Index j = 0; j < m; ++j) sum.sharpness += w.dot(q.col(j).cwiseAbs2());
         for (Index i = 0; i < rows; ++i) {
-          sum.confidence += w[i] * top.confidence[i];
-          if (top.predicted[i] == static_cast<double>(labels[i])) sum.hits += w[i];
+          sum.confidence += w[i] * panel.confidence[i];
+          if (panel.predicted[i] == static_cast<double>(labels[i])) sum.hits += w[i];
           sum.log_loss -= w[i] * std::log(q(i, labels[i]));
           sum.labels[labels[i]] += w[i];
         }

@@ -1,5 +1,9 @@
 #include "types.hpp"
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 #include <algorithm>
 
 namespace ckce {
@@ -58,17 +62,6 @@ void load_squares(const char* rows, const Probs& probs, Scalar* out, Index out_s
   }
 }
 
-// Asks for what will be read soon, so that memory is busy while the rows at hand are used.
-inline void fetch_ahead(const char* at, Index bytes) {
-#if defined(__GNUC__)
-  constexpr Index kAhead = 8192;
-  for (Index line = 0; line < bytes; line += 64) __builtin_prefetch(at + kAhead + line);
-#else
-  static_cast<void>(at);
-  static_cast<void>(bytes);
-#endif
-}
-
 template <class T, class Out>
 void load_as(const Probs& probs, Index begin, Index rows, Out& out) {
   using Scalar = typename Out::Scalar;
@@ -104,6 +97,17 @@ void load_any(const Probs& probs, Index begin, Index rows, Out& out) {
 }
 
 }  // namespace
+
+void expect_use(Matrix& matrix) {
+#if defined(__linux__)
+  constexpr std::uintptr_t kPage = 4096;
+  const auto begin = (reinterpret_cast<std::uintptr_t>(matrix.data()) + kPage - 1) / kPage * kPage;
+  const auto end = reinterpret_cast<std::uintptr_t>(matrix.data() + matrix.size());
+  if (matrix.size() >= 524288) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+#else
+  static_cast<void>(matrix);
+#endif
+}
 
 void Probs::load(Index begin, Index rows, MatrixRef out) const {
   load_any(*this, begin, rows, out);

@@ -46,6 +46,21 @@ struct Probs {
   void load(Index begin, Index rows, FloatMatrixRef out) const;  // rounded to float32
 };
 
+// Asks for what will be read soon, so that memory is busy while the rows at hand are used.
+inline void fetch_ahead(const char* at, Index bytes) {
+#if defined(__GNUC__)
+  constexpr Index kAhead = 4096;
+  for (Index line = 0; line < bytes; line += 64) __builtin_prefetch(at + kAhead + line);
+#else
+  static_cast<void>(at);
+  static_cast<void>(bytes);
+#endif
+}
+
+// Asks for large pages for what is about to be written: a page fault each 4 kB costs more than the
+// writing.
+void expect_use(Matrix& matrix);
+
 // The calibration set {(y_i, q_i)}, validated, with optional frequency weights.
 struct Samples {
   Probs probs;
@@ -64,7 +79,9 @@ class Panels {
   Panels() = default;
   Panels(Index n, Index width) : Panels(n, width, Unset()) { data_.setZero(); }
   struct Unset {};  // for memory that is about to be written
-  Panels(Index n, Index width, Unset) : n_(n), width_(width), data_(kPanel, count(n) * width) {}
+  Panels(Index n, Index width, Unset) : n_(n), width_(width), data_(kPanel, count(n) * width) {
+    expect_use(data_);
+  }
 
   static Index count(Index n) { return (n + kPanel - 1) / kPanel; }
   Index n() const { return n_; }

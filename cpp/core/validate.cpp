@@ -7,19 +7,19 @@ namespace ckce {
 namespace {
 
 // Looks for the offending entries of a row that cannot be in the simplex.
-void inspect(const Eigen::Ref<const Matrix>& q, Index i, Index begin, double sum, double tolerance,
-             Report& report) {
-  for (Index j = 0; j < q.cols(); ++j) {
-    const double value = q(i, j);
+void inspect(const Probs& probs, Index row, double sum, double tolerance, Report& report) {
+  Matrix q(1, probs.m);
+  probs.load(row, 1, q);
+  for (Index j = 0; j < probs.m; ++j) {
+    const double value = q(0, j);
     if (!std::isfinite(value))
-      report.not_finite.record(begin + i, j, value, 1);
+      report.not_finite.record(row, j, value, 1);
     else if (value < 0.0)
-      report.negative.record(begin + i, j, value, 1);
+      report.negative.record(row, j, value, 1);
     else if (value > 1.0 + tolerance)
-      report.above_one.record(begin + i, j, value, 1);
+      report.above_one.record(row, j, value, 1);
   }
-  if (std::isfinite(sum) && std::abs(sum - 1.0) > tolerance)
-    report.bad_sum.record(begin + i, -1, sum, 1);
+  if (std::isfinite(sum) && std::abs(sum - 1.0) > tolerance) report.bad_sum.record(row, -1, sum, 1);
 }
 
 }  // namespace
@@ -47,21 +47,11 @@ void Report::merge(const Report& later) {
   largest_label = std::max(largest_label, later.largest_label);
 }
 
-void Inspector::look(const Matrix& q, const std::int64_t* labels, Index begin, Index rows,
-                     Report& report) const {
-  double sums[kPanel];  // not finite if an entry is not
-  double smallest[kPanel];
-  for (Index i = 0; i < kPanel; i += Lanes::SizeAtCompileTime) {
-    Lanes sum = Lanes::Zero();
-    Lanes low = Lanes::Zero();
-    for (Index j = 0; j < m_; ++j) {
-      const Lanes column = Eigen::Map<const Lanes>(q.data() + j * kPanel + i);
-      sum += column;
-      low = low.min(column);
-    }
-    Eigen::Map<Lanes>(sums + i) = sum;
-    Eigen::Map<Lanes>(smallest + i) = low;
-  }
+void Inspector::look(const RowPanel& panel, Index begin, Index rows, Report& report) const {
+  const Index m = samples_.m();
+  const std::int64_t* labels = samples_.labels + begin;
+  const double* sums = panel.sum;
+  const double* smallest = panel.smallest;
   int outside = 0;
   for (Index i = 0; i < rows; ++i)  // no branches: the compiler vectorises it
     outside |= static_cast<int>(!(std::abs(sums[i] - 1.0) <= sum_tolerance_)) |
@@ -74,30 +64,29 @@ void Inspector::look(const Matrix& q, const std::int64_t* labels, Index begin, I
   }
   report.smallest_label = std::min(report.smallest_label, low);
   report.largest_label = std::max(report.largest_label, high);
-  if (!outside && low >= 0 && high < m_) return;
+  if (!outside && low >= 0 && high < m) return;
   for (Index i = 0; i < rows; ++i) {
     if (!(std::abs(sums[i] - 1.0) <= sum_tolerance_) || !(smallest[i] >= 0.0))
-      inspect(q, i, begin, sums[i], sum_tolerance_, report);
-    if (labels[i] < 0 || labels[i] >= m_)
+      inspect(samples_.probs, begin + i, sums[i], sum_tolerance_, report);
+    if (labels[i] < 0 || labels[i] >= m)
       report.bad_label.record(begin + i, -1, static_cast<double>(labels[i]), 1);
   }
 }
 
 Report validate(const Samples& samples, double sum_tolerance, Parallel& parallel) {
-  const Index m = samples.m();
   Report report;
   if (samples.n() > 0) report.smallest_label = report.largest_label = samples.labels[0];
   constexpr Index kTask = 8 * kBlock;  // rows, read a panel at a time so that they stay in cache
   parallel.each((samples.n() + kTask - 1) / kTask, [&] {
-    return [&, panel = Matrix(Matrix::Zero(kPanel, m)),
-            inspector = Inspector(m, sum_tolerance)](Index task) mutable {
+    return [&, panel = RowPanel(samples.m()),
+            inspector = Inspector(samples, sum_tolerance)](Index task) mutable {
       Report found;
       found.smallest_label = found.largest_label = samples.labels[task * kTask];
       const Index last = std::min((task + 1) * kTask, samples.n());
       for (Index begin = task * kTask; begin < last; begin += kPanel) {
         const Index rows = std::min(kPanel, last - begin);
-        samples.probs.load(begin, rows, panel.topRows(rows));
-        inspector.look(panel, samples.labels + begin, begin, rows, found);
+        panel.look(samples.probs, begin, rows);
+        inspector.look(panel, begin, rows, found);
       }
       parallel.in_turn(task, [&] { report.merge(found); });
     };

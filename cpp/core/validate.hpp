@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "parallel.hpp"
+#include "row_panel.hpp"
 #include "types.hpp"
 
 namespace ckce {
@@ -38,13 +39,13 @@ struct Report {
 // Checks panels of rows one after the other; for passes that compute while they check.
 class Inspector {
  public:
-  Inspector(Index m, double sum_tolerance) : m_(m), sum_tolerance_(sum_tolerance) {}
-  // The first `rows` rows of q (kPanel, m), which begin at row `begin` of the data.
-  void look(const Matrix& q, const std::int64_t* labels, Index begin, Index rows,
-            Report& report) const;
+  Inspector(const Samples& samples, double sum_tolerance)
+      : samples_(samples), sum_tolerance_(sum_tolerance) {}
+  // The `rows` rows from `begin` on, which the panel has looked at.
+  void look(const RowPanel& panel, Index begin, Index rows, Report& report) const;
 
  private:
-  Index m_;
+  const Samples& samples_;
   double sum_tolerance_;
 };
 

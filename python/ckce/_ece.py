@@ -262,8 +262,8 @@ def ece_estimate(
     --------
     >>> import ckce
     >>> y_prob = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
-    >>> ckce.ece_estimate([0, 1, 1, 0], y_prob, variant="top_label", n_bins=2)
-    ECE       0  top_label, l1, 2 uniform bins
+    >>> ckce.ece_estimate([0, 1, 1, 1], y_prob, variant="top_label", n_bins=2)
+    ECE       0.25  top_label, l1, 2 uniform bins
     data      n = 4, m = 2
     bins      1 occupied, 0 with one sample, 1 with fewer than 10, 4.0 samples on average
     caution   mostly noise: 100% of the samples lie in bins with fewer than 10, at m = 2

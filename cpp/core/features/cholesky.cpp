@@ -113,12 +113,13 @@ void Cholesky::add(const std::vector<Index>& candidates, Parallel& parallel) {
     Index row = 0;
   };
   const Index n_panels = points_.q.count();
-  const Index stripes = (n_panels + kStripe - 1) / kStripe;
+  const Index size = stripe_of(n_panels);
+  const Index stripes = (n_panels + size - 1) / size;
   std::vector<Summary> summaries(static_cast<std::size_t>(stripes));
   parallel.each(stripes, [&] {
     return [&, block = Matrix(kPanel, width)](Index stripe) mutable {
       Summary& summary = summaries[static_cast<std::size_t>(stripe)];
-      for (Index i = stripe * kStripe; i < std::min((stripe + 1) * kStripe, n_panels); ++i) {
+      for (Index i = stripe * size; i < std::min((stripe + 1) * size, n_panels); ++i) {
         const Index n_rows = std::min(kPanel, points_.n() - i * kPanel);
         auto e_ii = residual_.segment(i * kPanel, n_rows);
         if (width > 0) {
@@ -143,7 +144,7 @@ void Cholesky::add(const std::vector<Index>& candidates, Parallel& parallel) {
     };
   });
   for (const Index row : kept_rows) {
-    summaries[static_cast<std::size_t>(row / (kPanel * kStripe))].trace -= residual_[row];
+    summaries[static_cast<std::size_t>(row / (kPanel * size))].trace -= residual_[row];
     residual_[row] = 0.0;
     pivots_.push_back(row);
   }

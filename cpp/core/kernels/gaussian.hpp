@@ -17,7 +17,7 @@ class Gaussian : public Kernel {
   void prepare(Points& points, const Vector& mean, Parallel& parallel) const override {
     points.x = Panels(points.n(), points.q.width(), Panels::Unset());
     points.half_norms.resize(kPanel, points.q.count());
-    parallel.each_striped(points.q.count(), kStripe, [&](Index i) {
+    parallel.each_striped(points.q.count(), stripe_of(points.q.count()), [&](Index i) {
       points.x.panel(i) = (points.q.panel(i).rowwise() - mean.transpose()) / bandwidth_;
       points.half_norms.col(i) = 0.5 * points.x.panel(i).rowwise().squaredNorm();
     });

@@ -4,6 +4,7 @@
 // linear part is kept apart because its products cost O(n m^2), not O(n^2 m).
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -24,7 +25,9 @@ struct Points {
   Points subset(const std::vector<Index>& rows) const;
 };
 
-constexpr Index kStripe = 8;  // panels of a task that only passes over rows
+// Panels of a task that only passes over rows: few enough for all threads to have some, and where
+// there are many, so many that threads stay out of each other's pages.
+inline Index stripe_of(Index n_panels) { return std::clamp<Index>(n_panels / 32, 1, 128); }
 
 class Kernel {
  public:

@@ -38,7 +38,7 @@ Points Kernel::points(const Probs& probs, Parallel& parallel) const {
   Points points;
   points.q = Panels(probs.n, probs.m, Panels::Unset());
   Matrix sums(probs.m, points.q.count());
-  parallel.each_striped(points.q.count(), kStripe, [&](Index i) {
+  parallel.each_striped(points.q.count(), stripe_of(points.q.count()), [&](Index i) {
     const Index rows = std::min(kPanel, probs.n - i * kPanel);
     points.q.panel(i).bottomRows(kPanel - rows).setZero();
     probs.load(i * kPanel, rows, points.q.panel(i));
@@ -51,7 +51,7 @@ Points Kernel::points(const Probs& probs, Parallel& parallel) const {
 Vector Kernel::diagonal(const Points& points, Parallel& parallel) const {
   Vector k = Vector::Constant(points.n(), has_own_part() ? 1.0 : 0.0);
   if (has_linear_part())
-    parallel.each_striped(points.q.count(), kStripe, [&](Index i) {
+    parallel.each_striped(points.q.count(), stripe_of(points.q.count()), [&](Index i) {
       const Index rows = std::min(kPanel, points.n() - i * kPanel);
       k.segment(i * kPanel, rows) += points.q.panel(i).topRows(rows).rowwise().squaredNorm();
     });
