@@ -333,9 +333,14 @@ wrong = [
     if value != expected[names[(i + k) % len(names)]]
 ]
 shared = ckce.CKCEAccumulator(n_classes=4, bandwidth=0.5, n_frequencies=5)
-parts = [sample(100 + i, 4, i) for i in range(64)]
+parts = [sample(1500 + i, 4, i) for i in range(64)]  # more than a block, so that they often meet
+
+def share(part):
+    barrier.wait()
+    shared.update(*part)
+
 with ThreadPoolExecutor(64) as pool:
-    list(pool.map(lambda part: shared.update(*part), parts))
+    list(pool.map(share, parts))
 alone = ckce.CKCEAccumulator(n_classes=4, bandwidth=0.5, n_frequencies=5)
 for part in parts:
     alone.update(*part)
