@@ -2,6 +2,7 @@
 
 import inspect
 import io
+import re
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -40,6 +41,9 @@ def relabelled(row, value):
 
 LOGITS = np.random.default_rng(0).normal(size=(20, 3)) * 3
 MASKED = np.ma.masked_array(Q, mask=Q > 0.9)
+NAMES = np.array(["cat", "dog", "eel"])
+BACKWARDS = pd.DataFrame(Q, columns=NAMES[::-1])
+SHUFFLED = pd.Series(Y, index=np.random.default_rng(0).permutation(20))
 
 # name: (y_true, y_prob), exception, fragments of the message
 BAD_DATA = {
@@ -73,9 +77,43 @@ BAD_DATA = {
     "labels dates": ((np.zeros(20, "M8[s]"), Q), TypeError, ["y_true must hold integers"]),
     "labels masked": ((np.ma.masked_array(Y, Y > 1), Q), TypeError, ["y_true", "masked"]),
     "labels one-hot": ((np.eye(3, dtype=int)[Y], Q), ValueError, ["y_true.argmax(axis=1)"]),
+    "labels one column": ((Y[:, None], Q), ValueError, ["got (20, 1); pass np.ravel(y_true)"]),
+    "labels structured": ((np.rec.fromarrays([Y]), Q), TypeError, ["y_true must hold integers"]),
+    "labels generated": ((iter(Y), Q), ValueError, ["y_true must have shape (n_samples,), got ()"]),
     "labels 0-d": ((np.int64(1), Q), ValueError, ["y_true must have shape (n_samples,), got ()"]),
     "labels 3-d": ((np.zeros((20, 1, 1), int), Q), ValueError, ["y_true must have shape"]),
     "too few strings": ((["a", "b"] * 10, Q), ValueError, ["2 distinct strings", "labels="]),
+    "numbers as strings": (
+        ([str(i % 11) for i in range(22)], np.full((22, 11), 1 / 11)),
+        ValueError,
+        ["numbers as strings", "'1', '10', '2'", "labels="],
+    ),
+    "categories in another order": (
+        (pd.Categorical(NAMES[Y], categories=NAMES[::-1]), Q),
+        ValueError,
+        ["categories of y_true must be in the order of the classes", "labels="],
+    ),
+    "columns in another order": (
+        (NAMES[Y], BACKWARDS),
+        ValueError,
+        ["columns of y_prob must be in the order of the classes", "labels="],
+    ),
+    "numbered columns in another order": (
+        (Y, pd.DataFrame(Q)[[1, 0, 2]]),
+        ValueError,
+        ["columns of y_prob must be in the order of the classes", "['1', '0', '2']"],
+    ),
+    "rows in another order": (
+        (SHUFFLED, pd.DataFrame(Q)),
+        ValueError,
+        ["y_true and y_prob must have the same index", ".loc"],
+    ),
+    "predicted labels": (
+        (Y % 2, Y % 2),
+        TypeError,
+        ["y_prob must hold probabilities", "predict_p"],
+    ),
+    "predicted booleans": ((Y % 2, Y > 1), TypeError, ["y_prob must hold probabilities"]),
     "swapped": ((Q, Y), ValueError, ["look swapped", "labels come first"]),
     "swapped, binary": ((Q[:, 1], Y % 2), TypeError, ["labels come first"]),
     "swapped, strings": ((Q, np.array(["a"] * 20)), ValueError, ["look swapped"]),
@@ -84,6 +122,11 @@ BAD_DATA = {
     "y_prob 0-d": ((Y, 0.5), ValueError, ["y_prob must have shape"]),
     "y_prob one column": ((Y, Q[:, :1]), ValueError, ["at least 2 columns", "1-D"]),
     "y_prob masked": ((Y, MASKED), TypeError, ["y_prob must not be a masked array"]),
+    "y_prob masked rows": ((Y, list(MASKED)), TypeError, ["y_prob must not be a masked array"]),
+    "y_prob generated": ((Y, iter(Q)), TypeError, ["y_prob must hold real numbers"]),
+    "y_prob structured": ((Y, Q.view([("", float)] * 3)), TypeError, ["y_prob must hold real"]),
+    "y_prob times": ((Y, Q.astype("m8[s]")), TypeError, ["y_prob must hold real numbers"]),
+    "y_prob nullable": ((Y, pd.DataFrame(Q).astype("Float64")), TypeError, ["astype(float)"]),
     "y_prob object": ((Y, Q.astype(object)), TypeError, ["y_prob", "dtype object"]),
     "y_prob complex": ((Y, Q.astype(complex)), TypeError, ["y_prob", "dtype complex128"]),
     "y_prob strings": ((Y, Q.astype(str)), TypeError, ["y_prob must hold real numbers"]),
@@ -177,6 +220,7 @@ BAD_OPTIONS = [
     ({**FOURIER, "frequencies": np.ones(3)}, ValueError, "frequencies must have shape"),
     ({**FOURIER, "frequencies": np.ones((0, 3))}, ValueError, "frequencies must not be empty"),
     ({**FOURIER, "frequencies": FREQUENCIES * np.nan}, ValueError, "frequencies must be finite"),
+    ({**FOURIER, "frequencies": pd.DataFrame(FREQUENCIES)}, TypeError, "pass .to_numpy()"),
     ({**FOURIER, "frequencies": FREQUENCIES * 1j}, TypeError, "frequencies must hold real numbers"),
     # callables
     ({"kernel": lambda p, q: np.ones(3)}, ValueError, "kernel(P, P) must have shape (20, 20)"),
@@ -191,6 +235,11 @@ BAD_OPTIONS = [
     ({"label_kernel": np.triu(np.ones((3, 3)))}, ValueError, "label_kernel must be symmetric"),
     ({"label_kernel": NOT_PSD}, ValueError, "label_kernel must be positive semi-definite"),
     ({"label_kernel": np.zeros((3, 3))}, ValueError, "label_kernel must be positive"),
+    (
+        {"label_kernel": pd.DataFrame(np.eye(3))},
+        TypeError,
+        "label_kernel must be an array, got a Dat",
+    ),
     ({"label_kernel": "identity"}, TypeError, "label_kernel must hold real numbers"),
     # weights
     ({"sample_weight": W[:-1]}, ValueError, "sample_weight must have shape (20,), got (19,)"),
@@ -209,6 +258,9 @@ BAD_OPTIONS = [
     ),
     # labels
     ({"labels": [0, 1]}, ValueError, "labels must name the 3 columns of y_prob"),
+    ({"labels": ["0", "1", "2"]}, ValueError, "which is not in labels"),
+    ({"labels": {0, 1, 2}}, ValueError, "labels must name the 3 columns"),
+    ({"labels": [0, 1, np.nan]}, ValueError, "which is not in labels"),
     ({"labels": [0, 1, 1]}, ValueError, "labels must be distinct, got [0, 1, 1]"),
     ({"labels": [1, 2, 3]}, ValueError, "which is not in labels"),
     ({"labels": "abc"}, ValueError, "labels must name the 3 columns"),
@@ -238,6 +290,7 @@ BAD_OPTIONS = [
     ({"n_threads": 10**6}, ValueError, "n_threads must be an integer from 1 to 1024"),
     ({"normalize": 1}, TypeError, "normalize must be True or False, got 1"),
     ({"from_logits": "no"}, TypeError, "from_logits must be True or False, got 'no'"),
+    ({"from_logits": True}, ValueError, "y_prob must hold logits with from_logits=True"),
     ({"normalize": True, "from_logits": True}, ValueError, "exclude each other"),
     ({"progress": 1}, TypeError, "progress must be True or False, got 1"),
 ]
@@ -267,12 +320,39 @@ OWN_OPTIONS = {
     "ece": BINS + NORMS,
     "ece_estimate": BINS + NORMS,
     "brier_decomposition": BINS,
-    "evaluate": BINS[:3],
+    "evaluate": [*BINS[:3], ({"test": 0}, ValueError, "test must be at least 1, got 0")],
+    "calibration_test": [
+        ({"n_resamples": 0}, ValueError, "n_resamples must be at least 1, got 0"),
+        ({"statistic": "ece"}, ValueError, "statistic must be one of"),
+        ({"method": "exact"}, ValueError, "method must be one of ['auto', 'cholesky', 'fourier']"),
+        ({"kernel": kernel}, ValueError, "kernel must be one of the named kernels"),
+        ({"regularization": "loo"}, TypeError, "regularization must be a number"),
+        ({"pivoting": "random"}, ValueError, "pivoting belongs to method='cholesky'"),
+        ({"sample_weight": W / 2}, ValueError, "sample_weight must hold whole numbers"),
+    ],
+    "compare": [
+        ({"level": 95}, ValueError, "level must be between 0 and 1, got 95"),
+        ({"level": "0.95"}, ValueError, "level must be between 0 and 1, got '0.95'"),
+        ({"test": -1}, ValueError, "test must be at least 1, got -1"),
+        ({"test": True, "regularization": "loo"}, ValueError, "test must be False"),
+        ({"reduction": "class_wise"}, ValueError, "reduction must be one of ['top_label']"),
+    ],
+    "shift_curve": [
+        ({"level": True}, ValueError, "level must be between 0 and 1, got True"),
+        ({"bandwidth": "median"}, ValueError, "bandwidth must be one of ['own', 'pooled']"),
+        ({"regularization": "loo"}, TypeError, "regularization must be a number"),
+        ({"shifts": [1, 2]}, ValueError, "shifts must name the 1 data sets"),
+        ({"shifts": [None]}, TypeError, "shifts must be numbers or strings"),
+    ],
+    "report": [
+        ({"sensitivity": 1}, TypeError, "sensitivity must be True or False, got 1"),
+        ({"level": 0}, ValueError, "level must be between 0 and 1, got 0"),
+    ],
     "reliability_diagram": [
         *BINS[:3],
         ({"strategy": "equal"}, ValueError, "strategy must be one of"),
-        ({"level": 1.0}, ValueError, "level must be a number between 0 and 1, got 1.0"),
-        ({"level": 95}, ValueError, "level must be a number between 0 and 1, got 95"),
+        ({"level": 1.0}, ValueError, "level must be between 0 and 1, got 1.0"),
+        ({"level": 95}, ValueError, "level must be between 0 and 1, got 95"),
         ({"target": 7}, ValueError, "target must be 'top_label' or one of the classes"),
         ({"target": "top"}, ValueError, "target must be 'top_label' or one of the classes"),
     ],
@@ -283,7 +363,12 @@ def compare(y, q, **options):
     return ckce.compare(y, {"one": q, "two": q}, **options)
 
 
+def shift_curve(y, q, **options):
+    return ckce.shift_curve(y, {"one": [q]}, **options)
+
+
 compare.__signature__ = inspect.signature(ckce.compare)
+shift_curve.__signature__ = inspect.signature(ckce.shift_curve)
 
 # Entry points that take labels and probabilities.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -303,7 +388,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "reliability_diagram": ckce.reliability_diagram,
     "compare": compare,
     "calibration_test": ckce.calibration_test,
-    "CalibrationDisplay": ckce.CalibrationDisplay.from_predictions,
+    "shift_curve": shift_curve,
+    "report": ckce.report,
+    "CalibrationDisplay.from_predictions": ckce.CalibrationDisplay.from_predictions,
+    "CKCEAccumulator.from_sample": ckce.CKCEAccumulator.from_sample,
 }
 
 
@@ -320,11 +408,24 @@ class Refusal:
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def entry(self) -> str:
+        """What is called."""
+        return re.split(r"[:(]", self.name)[0]
+
+
+# Sequences of arrays, which are the labels of several shifts.
+OF_SHIFTS = ("labels one-hot", "labels one column", "swapped", "swapped, strings", "y_true ragged")
+
 
 def _takes(function, options):
     inner = function.func if isinstance(function, partial) else function
-    if inner is ckce.calibration_test and {"kernel", "method", "rank", "tol"} & set(options):
-        return False  # it has words of its own, and "auto" may use a rank or a tolerance
+    if inner is ckce.calibration_test and (
+        options.get("method") == "exact" or callable(options.get("kernel"))
+    ):
+        return False  # it has words of its own
+    if inner is shift_curve and ("bandwidth" in options or callable(options.get("kernel"))):
+        return False
     if "jkce" in inner.__name__ and (options.get("method") == "cholesky" or "tol" in options):
         return False
     given = function.keywords if isinstance(function, partial) else {}
@@ -338,6 +439,8 @@ def _naming(options):
 def _bad_data():
     for entry, function in FUNCTIONS.items():
         for name, ((y, q), error, fragments) in BAD_DATA.items():
+            if function is shift_curve and name in OF_SHIFTS:
+                continue
             yield Refusal(
                 f"{entry}: {name}", partial(function, y, q), error, tuple(fragments), (y, q)
             )
@@ -382,38 +485,91 @@ def _bad_scores():
         ),
     ]:
         yield Refusal(f"scorer: {name}", call, error, (fragment,), (x, Y))
+    call = partial(ckce.CalibrationDisplay.from_estimator, object(), x, Y)
+    words = ("must have predict_proba",)
+    yield Refusal("CalibrationDisplay.from_estimator: none", call, TypeError, words, (x, Y))
 
 
 def _bad_choices():
     """Entry points that take no labels."""
     median, frequencies = ckce.median_bandwidth, ckce.fourier_frequencies
     for name, call, error, fragment in [
-        ("median NaN", partial(median, changed(17, 1, np.nan)), ValueError, "row 17 column 1"),
-        ("median None", partial(median, None), TypeError, "y_prob must be an array, got None"),
-        ("median empty", partial(median, Q[:0]), ValueError, "at least one row"),
-        ("median 0-d", partial(median, 0.5), ValueError, "y_prob must have shape"),
-        ("median kernel", partial(median, Q, kernel="rbf"), ValueError, "kernel must be one of"),
-        ("median seed", partial(median, Q, random_state=0.5), TypeError, "random_state must be"),
-        ("median weight", partial(median, Q, sample_weight=-W), ValueError, "row 0 is -1.0"),
-        ("median bool", partial(median, Q, normalize=1), TypeError, "normalize must be True"),
-        ("frequencies m", partial(frequencies, 1), ValueError, "n_classes must be at least 2"),
-        ("frequencies m float", partial(frequencies, 3.0), TypeError, "n_classes must be an int"),
-        ("frequencies D", partial(frequencies, 3, 0), ValueError, "n_frequencies must be at least"),
-        ("frequencies many", partial(frequencies, 3, 10**30), MemoryError, "smaller n_frequencies"),
         (
-            "frequencies bandwidth",
+            "median_bandwidth: NaN",
+            partial(median, changed(17, 1, np.nan)),
+            ValueError,
+            "row 17 column 1",
+        ),
+        (
+            "median_bandwidth: None",
+            partial(median, None),
+            TypeError,
+            "y_prob must be an array, got None",
+        ),
+        ("median_bandwidth: empty", partial(median, Q[:0]), ValueError, "at least one row"),
+        ("median_bandwidth: 0-d", partial(median, 0.5), ValueError, "y_prob must have shape"),
+        (
+            "median_bandwidth: kernel",
+            partial(median, Q, kernel="rbf"),
+            ValueError,
+            "kernel must be one of",
+        ),
+        (
+            "median_bandwidth: seed",
+            partial(median, Q, random_state=0.5),
+            TypeError,
+            "random_state must be",
+        ),
+        (
+            "median_bandwidth: weight",
+            partial(median, Q, sample_weight=-W),
+            ValueError,
+            "row 0 is -1.0",
+        ),
+        (
+            "median_bandwidth: bool",
+            partial(median, Q, normalize=1),
+            TypeError,
+            "normalize must be True",
+        ),
+        (
+            "fourier_frequencies: m",
+            partial(frequencies, 1),
+            ValueError,
+            "n_classes must be at least 2",
+        ),
+        (
+            "fourier_frequencies: m float",
+            partial(frequencies, 3.0),
+            TypeError,
+            "n_classes must be an int",
+        ),
+        (
+            "fourier_frequencies: D",
+            partial(frequencies, 3, 0),
+            ValueError,
+            "n_frequencies must be at least",
+        ),
+        (
+            "fourier_frequencies: many",
+            partial(frequencies, 3, 10**30),
+            MemoryError,
+            "smaller n_frequencies",
+        ),
+        (
+            "fourier_frequencies: bandwidth",
             partial(frequencies, 3, bandwidth=0.0),
             ValueError,
             "bandwidth must be positive and finite, got 0.0",
         ),
         (
-            "frequencies kernel",
+            "fourier_frequencies: kernel",
             partial(frequencies, 3, kernel="linear"),
             ValueError,
             "kernel='linear' has no Fourier features",
         ),
         (
-            "frequencies sampler",
+            "fourier_frequencies: sampler",
             partial(frequencies, 3, sampler="halton"),
             ValueError,
             "sampler must be one of",
@@ -492,12 +648,12 @@ def _bad_landmarks():
         yield Refusal(f"landmarks: {name}", call, error, (fragment,), (Q, points))
 
 
-def _scanned(suffix, content):
+def _scanned(suffix, content, use=list, **options):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"predictions{suffix}"
         path.write_bytes(content)
         try:
-            return list(ckce.scan(path))
+            return use(ckce.scan(path, **options))
         finally:
             assert path.read_bytes() == content
             assert [each.name for each in Path(folder).iterdir()] == [path.name]
@@ -531,6 +687,42 @@ def _bad_files():
         ("header only", ".csv", b"labels,probs0,probs1\n", "no rows"),
     ]:
         yield Refusal(f"scan: {name}", partial(_scanned, suffix, content), ValueError, (fragment,))
+    for options, error, fragment in [
+        ({"batch_size": 0}, ValueError, "batch_size must be at least 1, got 0"),
+        ({"batch_size": 2.0}, TypeError, "batch_size must be an integer, got 2.0"),
+        ({"progress": 1}, TypeError, "progress must be True or False, got 1"),
+        ({"classes": ["a", "b"]}, ValueError, "classes must give 3 distinct names"),
+        ({"classes": ["a", "b", "b"]}, ValueError, "classes must give 3 distinct names"),
+        ({"classes": ["1", "2", "3"]}, ValueError, "classes must be integers where the labels"),
+        ({"classes": [1, 2, 3]}, ValueError, "has the label 0, but the classes are '1', '2', '3'"),
+        ({"probs": "q"}, ValueError, "no array 'q'"),
+        ({"probs": ["probs", "labels"]}, ValueError, "probs must name one"),
+        ({"labels": "y"}, ValueError, "no array 'y'"),
+    ]:
+        call = partial(_scanned, ".npz", whole, **options)
+        yield Refusal(f"scan({_naming(options)})", call, error, (fragment,))
+    for method, options, error, fragment in [
+        ("sample", {"n_samples": 0}, ValueError, "n_samples must be at least 1, got 0"),
+        ("sample", {"random_state": None}, TypeError, "random_state must be an integer"),
+        ("accumulate", {"bandwidth": -1.0}, ValueError, "bandwidth must be positive"),
+        ("accumulate", {"n_classes": 3}, TypeError, "n_classes"),
+        ("read", {"spool": "/nowhere"}, FileNotFoundError, "/nowhere"),
+    ]:
+        packed = _saved(np.savez_compressed, labels=Y, probs=Q)
+        call = partial(
+            _scanned, ".npz", packed, lambda scan, m=method, o=options: getattr(scan, m)(**o)
+        )
+        yield Refusal(f"Scan.{method}({_naming(options)})", call, error, (fragment,))
+    for path, error, fragment in [
+        ([], ValueError, "path must name at least one file"),
+        ("no such file.npz", FileNotFoundError, "does not exist"),
+        (Path(__file__).parent, IsADirectoryError, "is a directory"),
+        (7, TypeError, "int"),
+    ]:
+        yield Refusal(f"scan: {path!r:.20}", partial(ckce.scan, path), error, (fragment,))
+    page = ckce.report(Y, Q, sensitivity=False)
+    where = Path(__file__).parent
+    yield Refusal("Report.save: folder", partial(page.save, where), IsADirectoryError, ("tests",))
 
 
 def _accumulator(**options):
@@ -542,9 +734,9 @@ def _accumulator(**options):
 def _bad_batches():
     for name, ((y, q), error, fragments) in BAD_DATA.items():
         # A batch may be empty; a stream has other words for strings, and for 2 columns in place of 3.
-        if name in ("labels objects", "too few strings", "swapped, binary", "y_prob ragged"):
+        if name in ("labels objects", "swapped, binary", "y_prob ragged", "empty", "empty lists"):
             continue
-        if "empty" in name:
+        if "strings" in name or name in ("categories in another order", "columns in another order"):
             continue
         acc = _accumulator()
         if np.ndim(q) == 1 or np.shape(q)[-1:] in (
@@ -554,12 +746,114 @@ def _bad_batches():
             fragments = []
         watched = (acc, y, q)
         yield Refusal(
-            f"update: {name}", partial(acc.update, y, q), error, tuple(fragments), watched
+            f"CKCEAccumulator.update: {name}",
+            partial(acc.update, y, q),
+            error,
+            tuple(fragments),
+            watched,
         )
     for weight, fragment in [(-W, "row 0 is -1.0"), (W[1:], "shape (20,)"), (W * np.nan, "nan")]:
         acc = _accumulator()
         call = partial(acc.update, Y, Q, sample_weight=weight)
-        yield Refusal(f"update: {fragment}", call, ValueError, (fragment,), (acc, weight))
+        yield Refusal(
+            f"CKCEAccumulator.update: {fragment}", call, ValueError, (fragment,), (acc, weight)
+        )
+
+
+def _bad_accumulators():
+    known = set(inspect.signature(ckce.CKCEAccumulator).parameters)
+    for options, error, fragment in [
+        *BAD_OPTIONS,
+        ({"n_classes": 1}, ValueError, "n_classes must be at least 2, got 1"),
+        ({"n_classes": 3.0}, TypeError, "n_classes must be an integer, got 3.0"),
+        ({"n_classes": 10**30}, MemoryError, "smaller"),
+        ({"debias": 1}, TypeError, "debias must be True or False, got 1"),
+        ({"n_bins": 0}, ValueError, "n_bins must be at least 1, got 0"),
+        ({"labels": [0, 1]}, ValueError, "labels must name the 3 columns"),
+        ({"labels": [0, 1, 1]}, ValueError, "labels must be distinct"),
+        ({"shard_id": 7}, TypeError, "shard_id must be a string, got 7"),
+        ({"regularization": "loo"}, TypeError, "regularization must be a number"),
+    ]:
+        if options.get("method") == "fourier" and "kernel" not in options:
+            options = {name: value for name, value in options.items() if name != "method"}
+        if not set(options) <= known or callable(options.get("kernel")):
+            continue
+        if fragment == "which is not in labels" or "must hold logits" in fragment:
+            continue  # that is seen when there are rows
+        call = partial(ckce.CKCEAccumulator, **{"n_classes": 3, **options})
+        yield Refusal(f"CKCEAccumulator({_naming(options)})", call, error, (fragment,))
+
+
+def _bad_uses():
+    """Methods of results and accumulators."""
+    one, two = ckce.estimate(Y, Q), ckce.jkce_estimate(Y, Q)
+    for level in (95, 0.0, "0.95", None, True):
+        for entry, call in (("Estimate", one.interval), ("JkceEstimate", two.interval)):
+            words = (f"level must be between 0 and 1, got {level!r}",)
+            yield Refusal(f"{entry}.interval({level!r})", partial(call, level), ValueError, words)
+    acc, empty, pending = _accumulator(), _accumulator().fresh(), ckce.CKCEAccumulator(3)
+    comparison = compare(Y, Q, method="fourier")
+    curve = shift_curve(Y, Q)
+    folder = Path(__file__).parent
+    for name, call, error, fragment in [
+        ("CKCEAccumulator.compute: no rows", empty.compute, ValueError, "holds no rows yet"),
+        ("CKCEAccumulator.evaluate: no rows", empty.evaluate, ValueError, "holds no rows yet"),
+        ("CKCEAccumulator.sums: no bandwidth", pending.sums, ValueError, "bandwidth must be known"),
+        ("CKCEAccumulator.add_sums: NaN", partial(acc.add_sums, [np.nan]), ValueError, "a vector"),
+        ("CKCEAccumulator.add_sums: short", partial(acc.add_sums, [1, 1]), ValueError, "sums"),
+        ("CKCEAccumulator.add_sums: rows", partial(acc.add_sums, -acc.sums()), ValueError, "rows"),
+        ("CKCEAccumulator.fresh: shard", partial(acc.fresh, 7), TypeError, "must be a string"),
+        ("CKCEAccumulator.load: folder", partial(acc.load, folder), IsADirectoryError, "tests"),
+        ("CKCEAccumulator.load: none", partial(acc.load, folder / "no"), FileNotFoundError, "no"),
+        ("CKCEAccumulator.save: folder", partial(acc.save, folder), IsADirectoryError, "tests"),
+        ("Comparison.pair: unknown", partial(comparison.pair, "one", "1"), KeyError, "no pair of"),
+        ("ShiftCurve.values: metric", partial(curve.values, "auc"), ValueError, "metric must be"),
+        ("ShiftCurve.kept: metric", partial(curve.kept, "auc"), ValueError, "metric must be"),
+        ("ShiftCurve.sentence: metric", partial(curve.sentence, None), TypeError, "metric must be"),
+    ]:
+        yield Refusal(name, call, error, (fragment,), (acc,))
+    for options, error, fragment in [
+        ({"bandwidths": []}, ValueError, "bandwidths must not be empty"),
+        ({"bandwidths": [0.0]}, ValueError, "bandwidths[0] must be positive and finite, got 0.0"),
+        ({"bandwidths": "12"}, TypeError, "bandwidths[0] must be a number, got '1'"),
+        ({"regularizations": [1, np.nan]}, ValueError, "regularizations[1] must be positive"),
+        ({"n_frequencies": [0]}, ValueError, "n_frequencies[0] must be at least 1"),
+        ({"seeds": [0.5]}, TypeError, "random_state must be an integer"),
+        ({"progress": 1}, TypeError, "progress must be True or False"),
+    ]:
+        call = partial(comparison.sensitivity, **options)
+        yield Refusal(f"Comparison.sensitivity({_naming(options)})", call, error, (fragment,))
+
+
+def _bad_models():
+    """Models, or shifts, that do not fit together."""
+    short, wide = Q[1:], np.column_stack([Q, 0 * W])
+    frames = {"a": pd.DataFrame(Q), "b": pd.DataFrame(Q[::-1], index=range(19, -1, -1))}
+    for name, arguments, error, fragment in [
+        ("compare: an array", (Y, Q), TypeError, "y_prob must be a dict of predictions by model"),
+        ("compare: one model", (Y, {"a": Q}), ValueError, "at least 2 models, got 1"),
+        ("compare: keys", (Y, {1: Q, 2: Q}), TypeError, "y_prob must have strings as keys, got 1"),
+        ("compare: keys of labels", ({"a": Y}, frames), ValueError, "must have the keys of y_prob"),
+        ("compare: rows", (Y, {"a": Q, "b": short}), ValueError, "model 'b': y_true and y_prob"),
+        ("compare: classes", (Y, {"a": Q, "b": wide}), ValueError, "of one shape, since rows are"),
+        (
+            "compare: order",
+            (Y, frames),
+            ValueError,
+            "model 'a' and model 'b' must have the same in",
+        ),
+        ("shift_curve: an array", (Y, Q), TypeError, "y_prob must be a dict of predictions"),
+        ("shift_curve: no model", (Y, {}), ValueError, "at least one model, got none"),
+        ("shift_curve: keys", (Y, {1: [Q]}), TypeError, "must have strings as keys, got 1"),
+        ("shift_curve: shifts", (Y, {"a": [Q], "b": [Q, Q]}), ValueError, "on the same shifts"),
+        ("shift_curve: labels", ([Y], {"a": [Q, Q]}), ValueError, "the labels of 2 shifts"),
+        ("shift_curve: rows", (Y, {"a": [Q, short]}), ValueError, "model 'a', shift 1: y_true"),
+        ("shift_curve: classes", (Y, {"a": [Q, wide]}), ValueError, "the same classes, got [3, 4]"),
+        ("report: no model", (Y, {}), ValueError, "at least"),
+        ("report: keys of labels", ({"a": Y}, Q), ValueError, "must have the keys of y_prob"),
+    ]:
+        call = partial(getattr(ckce, name.split(":")[0]), *arguments)
+        yield Refusal(name, call, error, (fragment,), arguments)
 
 
 def _bad_merges():
@@ -572,17 +866,31 @@ def _bad_merges():
     ]:
         acc, other = _accumulator(), _accumulator(**options)
         call = partial(acc.merge, other)
-        yield Refusal(f"merge({_naming(options)})", call, ValueError, (fragment,), (acc, other))
+        yield Refusal(
+            f"CKCEAccumulator.merge({_naming(options)})",
+            call,
+            ValueError,
+            (fragment,),
+            (acc, other),
+        )
     acc = _accumulator()
-    yield Refusal("merge(None)", partial(acc.merge, None), TypeError, ("CKCEAccumulator",), (acc,))
+    yield Refusal(
+        "CKCEAccumulator.merge: None",
+        partial(acc.merge, None),
+        TypeError,
+        ("CKCEAccumulator",),
+        (acc,),
+    )
     acc, other = _accumulator(shard_id="a"), _accumulator(shard_id="a")
     call = partial(acc.merge, other)
-    yield Refusal("merge: one shard twice", call, ValueError, ("'a'",), (acc, other))
+    yield Refusal(
+        "CKCEAccumulator.merge: one shard twice", call, ValueError, ("'a'",), (acc, other)
+    )
     pending = ckce.CKCEAccumulator(n_classes=3)
     pending.update(Y, Q)
     call = partial(pending.merge, pending)
     words = ("bandwidth must be known before merging",)
-    yield Refusal("merge: unknown bandwidth", call, ValueError, words, (pending,))
+    yield Refusal("CKCEAccumulator.merge: unknown bandwidth", call, ValueError, words, (pending,))
 
 
 def _bad_states():
@@ -596,13 +904,16 @@ def _bad_states():
         ("future", data[:8] + b"\x63" + data[9:], "format version 99"),
     ]:
         call = partial(ckce.CKCEAccumulator.from_bytes, state)
-        yield Refusal(f"from_bytes: {name}", call, ValueError, (fragment,))
+        yield Refusal(f"CKCEAccumulator.from_bytes: {name}", call, ValueError, (fragment,))
 
 
 CATALOGUE = [
     *_bad_data(),
     *_bad_batches(),
+    *_bad_accumulators(),
     *_bad_merges(),
+    *_bad_uses(),
+    *_bad_models(),
     *_bad_states(),
     *_bad_options(),
     *_bad_scores(),

@@ -8,7 +8,7 @@ import pytest
 from shared import agree, feature_kernel, sample
 
 import ckce
-from ckce import reference
+from ckce import _calibration_test, _memory, _metrics, reference
 
 
 def calibrated(n, m, seed):
@@ -29,6 +29,20 @@ def test_observed_statistics_are_those_of_the_features(n, m):
     agree(t.ckce, value, debias)
     agree(t.debiased, value - debias, debias)
     agree(t.jkce, reference.jkce(y, q, **oracle), 2 / n)
+
+
+@pytest.mark.parametrize("method", ["fourier", "cholesky"])
+@pytest.mark.parametrize(("n", "m"), [(1100, 3), (1100, 200)])
+def test_features_larger_than_their_memory(monkeypatch, method, n, m):
+    # Blocks of rows and several rounds of resamples, in place of all of them at once.
+    y, q = sample(n, m)
+    options = {"method": method, "bandwidth": 0.7, "n_resamples": 30}
+    at_once = ckce.calibration_test(y, q, **options)
+    monkeypatch.setattr(_calibration_test, "_TABLE", 10 * m * 300)
+    in_blocks = ckce.calibration_test(y, q, **options)
+    assert in_blocks.ckce == pytest.approx(at_once.ckce, rel=1e-9)
+    assert in_blocks.null == pytest.approx(at_once.null, rel=1e-9, abs=1e-12)
+    assert in_blocks.p_value == at_once.p_value
 
 
 @pytest.mark.parametrize("kernel", ["linear_gaussian", "gaussian", "laplace", "linear"])
@@ -175,6 +189,22 @@ def test_bad_arguments(options, message):
         options = {**options, "method": "fourier"}
     with pytest.raises(ValueError, match=message):
         ckce.calibration_test(y, q, **options)
+
+
+def test_what_does_not_fit_is_refused(monkeypatch):
+    y, q = sample(20_000, 3)
+    copies = np.full(20_000, 2.0**38)
+    with pytest.warns(UserWarning, match="mean"), pytest.raises(MemoryError, match="smaller weigh"):
+        ckce.calibration_test(y, q, sample_weight=copies)
+    monkeypatch.setattr(_memory, "available_memory", lambda: 1e6)
+    with pytest.raises(MemoryError, match="pass a smaller rank"):
+        ckce.calibration_test(y, q, method="cholesky", rank=3000)
+
+
+def test_a_factor_stops_where_memory_does(monkeypatch):
+    monkeypatch.setattr(_metrics, "available_memory", lambda: 1e7)
+    with pytest.raises(MemoryError, match=r"did not reach tol=1e-10 with the \d+ columns"):
+        ckce.calibration_test(*sample(6000, 6), method="cholesky", bandwidth=0.05)
 
 
 def test_one_row_is_refused():

@@ -1,6 +1,7 @@
 """Everything in the catalogue is refused, in words, and nothing is touched."""
 
 import hashlib
+import inspect
 
 import numpy as np
 import pandas as pd
@@ -35,6 +36,29 @@ def test_refused(refusal):
         assert fragment in str(caught.value)
     assert type(caught.value) is refusal.error  # not one that merely inherits from it
     assert fingerprint(refusal.watched) == before
+
+
+# Without an argument that could be bad, or handing its arguments to matplotlib or pandas.
+HARMLESS = {"show_config", "copy", "reset", "to_bytes", "attribution", "to_dict", "to_frame"}
+
+
+def entry_points():
+    """Public functions, classes that users make, and public methods of all classes."""
+    for name in ckce.__all__:
+        thing = getattr(ckce, name)
+        if not inspect.isclass(thing):
+            yield name
+            continue
+        if name == "CKCEAccumulator":
+            yield name
+        for method, _ in inspect.getmembers(thing, callable):
+            if not method.startswith(("_", "plot")) and method not in HARMLESS:
+                yield f"{name}.{method}"
+
+
+@pytest.mark.parametrize("name", sorted(set(entry_points()) - HARMLESS))
+def test_every_entry_point_is_in_the_catalogue(name):
+    assert name in {refusal.entry for refusal in CATALOGUE}
 
 
 def test_the_catalogue_is_large():

@@ -1,5 +1,6 @@
 """The command line: what it prints, and what it says of wrong uses."""
 
+import argparse
 import json
 import os
 import re
@@ -14,6 +15,7 @@ import pytest
 from shared import sample
 
 import ckce
+from ckce import cli
 from ckce.cli import main
 
 Y, Q = sample(150, 3)
@@ -382,6 +384,7 @@ WRONG = [
     ("score preds.npz --classes 3..1", 2, r"must be a range such as 1\.\.10, got '3\.\.1'"),
     ("score preds.npz --json --quiet", 2, "not allowed with argument --json"),
     ("scroe preds.npz", 2, r"unknown command 'scroe'; did you mean 'score'\? \(see ckce --help\)"),
+    ("bench now", 2, "unexpected argument 'now'"),
     ("demo now", 2, "unexpected argument 'now'"),
     ("--vresion", 2, "unknown option '--vresion'; did you mean '--version'"),
 ]
@@ -395,6 +398,11 @@ def test_wrong_uses(run, line, code, message):
     assert (got, out) == (code, "")
     assert err.startswith("ckce: error: ")
     assert err.count("\n") == 1, "one line, no traceback"
+
+
+def test_every_command_is_misused():
+    (commands,) = (a for a in cli._parser()._actions if isinstance(a, argparse._SubParsersAction))
+    assert set(commands.choices) <= {line.split()[0] for line, _, _ in WRONG if line}
 
 
 def test_debug_shows_the_traceback(run):

@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    invariant,
+    rule,
+)
 from shared import agree, landmarks, sample
 
 import ckce
@@ -54,9 +61,21 @@ class AccumulatorMachine(RuleBasedStateMachine):
     options: ClassVar = {"frequencies": FREQUENCIES}
     of_all = staticmethod(partial(ckce.ckce, method="fourier", **options))
 
+    def __init__(self):
+        super().__init__()
+        self.living = []
+
+    def keep(self, acc, parts):
+        self.living.append((acc, parts))
+        return acc, parts
+
     @rule(target=states)
     def new(self):
-        return ckce.CKCEAccumulator(M, **self.options), []
+        return self.keep(ckce.CKCEAccumulator(M, **self.options), [])
+
+    @initialize(target=states)
+    def first(self):
+        return self.new()
 
     @rule(state=states, begin=st.integers(0, 2900), n=st.integers(0, 1100), weighted=st.booleans())
     def update(self, state, begin, n, weighted):
@@ -95,14 +114,14 @@ class AccumulatorMachine(RuleBasedStateMachine):
 
     @rule(target=states, state=states)
     def copy(self, state):
-        return state[0].copy(), list(state[1])
+        return self.keep(state[0].copy(), list(state[1]))
 
     @rule(target=states, state=consumes(states))
     def through_bytes(self, state):
         data = state[0].to_bytes()
         loaded = ckce.CKCEAccumulator.from_bytes(data)
         assert loaded.to_bytes() == data
-        return loaded, state[1]
+        return self.keep(loaded, list(state[1]))
 
     @rule(target=states, state=consumes(states))
     def through_a_file(self, state):
@@ -110,7 +129,7 @@ class AccumulatorMachine(RuleBasedStateMachine):
             path = Path(folder) / "state.ckce"
             state[0].save(path)
             assert [file.name for file in Path(folder).iterdir()] == ["state.ckce"]
-            return ckce.CKCEAccumulator.load(path), state[1]
+            return self.keep(ckce.CKCEAccumulator.load(path), list(state[1]))
 
     @rule(state=states)
     def reset(self, state):
@@ -120,9 +139,7 @@ class AccumulatorMachine(RuleBasedStateMachine):
     @rule(state=states)
     def compute(self, state):
         acc, parts = state
-        n = sum(len(y) for y, _, _ in parts)
-        assert acc.n_samples == n
-        if n == 0:
+        if not any(len(y) for y, _, _ in parts):
             with pytest.raises(ValueError, match="no rows"):
                 acc.compute()
             return
@@ -134,8 +151,13 @@ class AccumulatorMachine(RuleBasedStateMachine):
         agree(value, again.compute(), 1e-2)
 
     @invariant()
-    def alive(self):
-        pass
+    def has_its_rows(self):
+        for acc, parts in self.living:
+            assert acc.n_samples == sum(len(y) for y, _, _ in parts)
+
+    def teardown(self):
+        for state in self.living:
+            self.compute(state)
 
 
 class LandmarkMachine(AccumulatorMachine):
@@ -146,6 +168,6 @@ class LandmarkMachine(AccumulatorMachine):
 
 
 for machine in (AccumulatorMachine, LandmarkMachine):
-    machine.TestCase.settings = settings(max_examples=20, stateful_step_count=25)
+    machine.TestCase.settings = settings(max_examples=30, stateful_step_count=25)
 test_accumulator_against_a_model = AccumulatorMachine.TestCase
 test_landmarks_against_a_model = LandmarkMachine.TestCase

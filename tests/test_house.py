@@ -29,9 +29,10 @@ FLOORS = [
     {"_cpu", "_kernels", "_memory", "_names", "_terminal", "reference", "_attribution"}
     | {"_reliability_plot", "_report_style"},
     {"_core", "_compare_plot", "_svg"},
-    {"_config", "_validate", "_estimate", "_method", "_state", "_scan_numpy", "_scan_tables"}
+    {"_config", "_validate", "_method", "_state", "_scan_numpy", "_scan_tables"}
     | {"_report_plots"},
-    {"_bandwidth", "_frequencies", "_ece", "_reduction", "_scan", "_loo", "_report_page"},
+    {"_bandwidth", "_frequencies", "_ece", "_estimate", "_reduction", "_scan", "_loo"}
+    | {"_report_page"},
     {"_metrics", "_landmarks", "_reliability", "_scores"},
     {"_jkce", "_calibration_test"},
     {"_evaluate", "_sensitivity"},

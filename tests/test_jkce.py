@@ -83,6 +83,11 @@ def test_one_row(method):
         ckce.jkce(y, q, **options)
     with pytest.raises(ValueError, match=r"got a total weight of 0\.8"):
         ckce.jkce(*sample(2, 3), sample_weight=[0.4, 0.4], **options)
+    with (
+        pytest.warns(UserWarning, match="sample_weight has mean 0.05"),
+        pytest.raises(ValueError, match="got a total weight of 1;"),
+    ):
+        ckce.jkce(*sample(20, 3), sample_weight=[0.05] * 20, **options)  # 1 + 2e-16
     r = np.eye(3)[y[0]] - q[0]
     expected = (1 + q[0] @ q[0]) * (r @ r)
     assert ckce.jkce(y, q, estimator="biased", **options) == pytest.approx(expected, rel=1e-12)

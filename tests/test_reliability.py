@@ -85,7 +85,7 @@ def test_several_models():
     [
         ({"target": 3}, "target must be 'top_label' or one of the classes"),
         ({"strategy": "even"}, "strategy must be one of"),
-        ({"level": 1.0}, "level must be a number between 0 and 1"),
+        ({"level": 1.0}, "level must be between 0 and 1"),
         ({"n_bins": 0}, "n_bins must be at least 1"),
     ],
 )

@@ -57,7 +57,10 @@ def test_every_parameter_is_here():
 def test_each_parameter_changes_the_signature(name):
     base, others = PERTURBED[name]
     calls = [base, *({**base, name: value} for value in others)]
-    estimates = [ckce.estimate(Y, NEARLY, **options) for options in calls]
+    n = (
+        7 if name == "from_logits" else len(Y)
+    )  # more rows of probabilities are not taken for logits
+    estimates = [ckce.estimate(Y[:n], NEARLY[:n], **options) for options in calls]
     numbers = {e.value for e in estimates}
     assert len(numbers) == len(estimates), "the perturbation must change the number to count"
     assert len({e.signature for e in estimates}) == len(estimates)

@@ -13,9 +13,7 @@
 namespace ckce {
 namespace {
 
-constexpr Index kRows = 512;                    // whose features exist at one time
-constexpr Index kWholeTable = Index{1} << 26;   // doubles up to which those of all rows do
-constexpr Index kSumsAtOnce = Index{1} << 26;   // doubles; 512 MB
+constexpr Index kRows = 512;                    // whose features exist at one time, or all
 constexpr Index kSumsInCache = Index{1} << 16;  // doubles that a task goes over again and again
 
 // Rows begin .. begin + count of all that drawing and adding needs.
@@ -230,12 +228,12 @@ void resample_whole(Rows& rows, std::vector<Resample>& resamples, Matrix& square
 
 // Blocks of rows, over which the sums of many resamples are kept; where rows of T are not summed,
 // T'R is M^-1 Phi'R.
-void resample_in_blocks(Rows& rows, Index n, const RidgeSolver& solver,
+void resample_in_blocks(Rows& rows, Index n, const RidgeSolver& solver, Index table,
                         std::vector<Resample>& resamples, Matrix& squared_norms,
                         Parallel& parallel) {
   const Index m = rows.q().rows();
   const auto total = static_cast<Index>(resamples.size());
-  const Index per_round = std::clamp<Index>(kSumsAtOnce / (m * rows.width()), 1, total);
+  const Index per_round = std::clamp<Index>(table / (m * rows.width()), 1, total);
   const Index per_task = std::clamp<Index>(kSumsInCache / (m * rows.width()), 1, 16);
   Matrix mean = Matrix::Zero(rows.width(), m);  // Phi'Q, or [Phi, T]'Q, from the first round
   for (Index first = 0; first < total; first += per_round) {
@@ -273,7 +271,7 @@ void resample_in_blocks(Rows& rows, Index n, const RidgeSolver& solver,
 }  // namespace
 
 Matrix resample_features(const Features& features, const Samples& samples, double ridge,
-                         Index n_resamples, std::uint64_t seed, Parallel& parallel) {
+                         Index n_resamples, std::uint64_t seed, Index table, Parallel& parallel) {
   const Index n = samples.n();
   const Index m = samples.m();
   parallel.span(0.0, 0.05);
@@ -282,7 +280,7 @@ Matrix resample_features(const Features& features, const Samples& samples, doubl
   const RidgeSolver solver(std::move(moments.phi_phi), ridge, parallel);
   // M^-1 Phi'R costs d^2 m for each resample, to sum up rows of T as well as of Phi n d.
   const bool with_t = features.d() * m > 4 * n;
-  const bool whole = with_t && 2 * (features.d() + m) * n <= kWholeTable;
+  const bool whole = with_t && 2 * (features.d() + m) * n <= table;
   Rows rows(features, samples, solver, with_t, whole ? n : kRows);
 
   std::vector<Resample> resamples;
@@ -293,7 +291,7 @@ Matrix resample_features(const Features& features, const Samples& samples, doubl
   if (whole)
     resample_whole(rows, resamples, squared_norms, parallel);
   else
-    resample_in_blocks(rows, n, solver, resamples, squared_norms, parallel);
+    resample_in_blocks(rows, n, solver, table, resamples, squared_norms, parallel);
 
   Matrix statistics(n_resamples + 1, 3);
   const double pairs = static_cast<double>(n) * static_cast<double>(n - 1);
@@ -307,11 +305,13 @@ Matrix resample_features(const Features& features, const Samples& samples, doubl
 
 Resampled resample_cholesky(const Kernel& kernel, const Samples& samples, Index rank, double tol,
                             Pivoting pivoting, std::uint64_t pivot_seed, double ridge,
-                            Index n_resamples, std::uint64_t seed, Parallel& parallel) {
+                            Index n_resamples, std::uint64_t seed, Index table,
+                            Parallel& parallel) {
   const Points points = kernel.points(samples.probs, parallel);
   Cholesky factor(kernel, points, pivoting, pivot_seed, parallel);
   factor.extend(std::min(rank, samples.n()), tol, parallel);
-  return {resample_features(factor, samples, ridge, n_resamples, seed, parallel), factor.d()};
+  return {resample_features(factor, samples, ridge, n_resamples, seed, table, parallel),
+          factor.d()};
 }
 
 }  // namespace ckce

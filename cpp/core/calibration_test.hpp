@@ -16,9 +16,10 @@ namespace ckce {
 
 // (1 + n_resamples, 3): CKCE, debiased CKCE and unbiased JKCE of the labels (first row) and of
 // labels drawn from the predictions. Weights are not read. O(n d^2 + n_resamples n d), memory
-// independent of n.
+// independent of n: `table` doubles for the features of all rows, if they fit, or for the sums of
+// as many resamples as do.
 Matrix resample_features(const Features& features, const Samples& samples, double ridge,
-                         Index n_resamples, std::uint64_t seed, Parallel& parallel);
+                         Index n_resamples, std::uint64_t seed, Index table, Parallel& parallel);
 
 struct Resampled {
   Matrix statistics;
@@ -28,6 +29,6 @@ struct Resampled {
 // The same with an incomplete Cholesky factor of K, whose pivots take `pivot_seed`.
 Resampled resample_cholesky(const Kernel& kernel, const Samples& samples, Index rank, double tol,
                             Pivoting pivoting, std::uint64_t pivot_seed, double ridge,
-                            Index n_resamples, std::uint64_t seed, Parallel& parallel);
+                            Index n_resamples, std::uint64_t seed, Index table, Parallel& parallel);
 
 }  // namespace ckce

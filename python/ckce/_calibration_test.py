@@ -9,8 +9,17 @@ from numpy.typing import NDArray
 from ckce import _core
 from ckce._config import resolve_threads
 from ckce._kernels import KERNELS
+from ckce._memory import check_memory
 from ckce._method import CHOLESKY_CLASSES, CHOLESKY_ROWS, FEATURE_TOL, feature_rank
-from ckce._metrics import Problem, _progress, _resolve
+from ckce._metrics import (
+    Problem,
+    _check_options,
+    _progress,
+    _resolve,
+    affordable_rank,
+    check_memory_for,
+    check_rank,
+)
 from ckce._validate import (
     Samples,
     check_bool,
@@ -22,6 +31,7 @@ from ckce._validate import (
 
 N_RESAMPLES = 999
 STATISTICS = ("debiased", "ckce", "jkce")
+_TABLE = 2**26  # doubles that all features, or the sums of some resamples, may take: 512 MB
 # Columns of what the core returns.
 _COLUMN = {"ckce": 0, "debiased": 1, "jkce": 2}
 
@@ -202,6 +212,15 @@ def calibration_test(
     check_choice("statistic", statistic, STATISTICS)
     check_choice("method", method, ("auto", "cholesky", "fourier"))
     count = check_count("n_resamples", n_resamples)
+    features = {
+        "n_frequencies": n_frequencies,
+        "sampler": sampler,
+        "frequencies": frequencies,
+        "rank": rank,
+        "tol": tol,
+        "pivoting": pivoting,
+    }
+    _check_options(method, features)
     if callable(kernel):
         raise ValueError(
             "kernel must be one of the named kernels: the test draws in features, which a callable "
@@ -228,8 +247,9 @@ def calibration_test(
         raise ValueError(f"y_prob must have at least 2 rows for a test, got {samples.n}")
     if method == "auto":
         method = _choose(samples.n, samples.m if reduction is None else 2, kernel)
-        if method == "cholesky" and (rank, tol, pivoting) == (None, None, "greedy"):
-            rank, tol, pivoting = feature_rank(samples.n), FEATURE_TOL, "random"
+        if method == "cholesky":
+            chosen = {"rank": feature_rank(samples.n), "tol": FEATURE_TOL, "pivoting": "random"}
+            features.update(chosen)
     problem = _resolve(
         "ckce",
         samples,
@@ -238,12 +258,7 @@ def calibration_test(
         kernel=kernel,
         bandwidth=bandwidth,
         regularization=regularization,
-        n_frequencies=n_frequencies,
-        sampler=sampler,
-        frequencies=frequencies,
-        rank=rank,
-        tol=tol,
-        pivoting=pivoting,
+        **features,
         label_kernel=None,
         reduction=reduction,
         sample_weight=None,
@@ -303,6 +318,10 @@ def _repeated(samples: Samples) -> Samples:
             f"({int(broken.sum())} of {samples.n} weights are not): a label cannot be drawn a "
             "fraction of a time"
         )
+    doubles = samples.weight * (samples.m + 2.0)
+    check_memory(
+        8.0 * doubles, f"a row for each of {samples.weight:.3g} copies", "pass smaller weights"
+    )
     rows = np.repeat(np.arange(samples.n), counts)
     return replace(samples, labels=samples.labels[rows], probs=samples.probs[rows], weights=None)
 
@@ -319,8 +338,9 @@ def _resample(
     problem: Problem, count: int, progress: bool
 ) -> tuple[NDArray[np.float64], int | None]:
     samples = problem.samples
+    check_memory_for(problem, full=False)
     with _progress(progress, f"calibration test {problem.method}") as report:
-        tail = (problem.ridge, count, problem.seed, problem.n_threads, report)
+        tail = (problem.ridge, count, problem.seed, _TABLE, problem.n_threads, report)
         if problem.method == "fourier":
             assert problem.frequencies is not None
             statistics = _core.resample_fourier(
@@ -328,17 +348,20 @@ def _resample(
             )
             return statistics, None
         assert isinstance(problem.kernel, str)
-        return _core.resample_cholesky(
+        limit = affordable_rank(problem)
+        statistics, rank = _core.resample_cholesky(
             samples.probs,
             samples.labels,
             problem.kernel,
             1.0 if problem.bandwidth is None else problem.bandwidth,
-            samples.n if problem.rank is None else problem.rank,
+            limit,
             problem.tol,
             problem.pivoting == "random",
             problem.seed,
             *tail,
         )
+        check_rank(problem, limit, rank)
+        return statistics, rank
 
 
 def _signature(problem: Problem, count: int, statistic: str) -> str:

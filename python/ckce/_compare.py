@@ -23,7 +23,15 @@ from ckce._metrics import KernelLike, _progress, ckce, estimate, shared_lambda
 from ckce._reduction import top_label
 from ckce._scores import scores_of
 from ckce._sensitivity import Setting
-from ckce._validate import Samples, check_bool, check_choice, check_samples, check_seed
+from ckce._validate import (
+    Samples,
+    check_bool,
+    check_choice,
+    check_level,
+    check_rows,
+    check_samples,
+    check_seed,
+)
 
 
 @dataclass(frozen=True)
@@ -129,8 +137,7 @@ def compare(
     >>> print(c.pairs[0].sentence)
     good is better calibrated than sharp (difference 0.0475, 95 % interval 0.0359 to 0.059)
     """
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level must be between 0 and 1, got {level!r}")
+    level = check_level(level)
     if reduction is not None:
         check_choice("reduction", reduction, ("top_label",))
     resamples = check_test(test, regularization)
@@ -214,6 +221,7 @@ def _check_models(y_true: Any, y_prob: Any, **options: Any) -> dict[str, Samples
         raise ValueError(
             f"y_true must have the keys of y_prob, got {sorted(y_true)} and {sorted(y_prob)}"
         )
+    check_rows({f"model {name!r}": probs for name, probs in y_prob.items()})
     models: dict[str, Samples] = {}
     shape = None
     for name, probs in y_prob.items():

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckce._attribution import Attribution, attribute
+from ckce._validate import check_level
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,7 @@ class Estimate:
         It covers the regularised population value: that at the same bandwidth, lambda and
         frequencies, not that at lambda = 0. Conservative near calibration.
         """
-        if not 0.0 < level < 1.0:
-            raise ValueError(f"level must be between 0 and 1, got {level!r}")
+        check_level(level)
         from statistics import NormalDist  # 5 ms that importing ckce should not cost
 
         half = NormalDist().inv_cdf(0.5 + level / 2) * self.se

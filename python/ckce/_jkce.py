@@ -19,7 +19,7 @@ from ckce._metrics import (
     check_memory_for,
     check_rank,
 )
-from ckce._validate import check_choice, check_count
+from ckce._validate import check_choice, check_count, check_level
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,7 @@ class JkceEstimate:
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Normal confidence interval around `value`; conservative near calibration."""
-        if not 0.0 < level < 1.0:
-            raise ValueError(f"level must be between 0 and 1, got {level!r}")
+        check_level(level)
         from statistics import NormalDist
 
         half = NormalDist().inv_cdf(0.5 + level / 2) * self.se
@@ -145,7 +144,7 @@ def _check_block_size(value: Any, y_prob_rows: int) -> int:
 
 
 def _check_unbiased(total: float, hint: str) -> None:
-    if total <= 1.0:
+    if total <= 1.0 + 1e-6:  # what weights leave of N - 1 may be round-off
         raise ValueError(
             "estimator='unbiased' needs more than one sample, got a total weight of "
             f"{total:g}; {hint}"

@@ -110,6 +110,8 @@ class Problem:
 
 def _check_options(method: str, options: dict[str, Any]) -> None:
     """Refuse options that the method would have to ignore."""
+    check_choice("sampler", options["sampler"], SAMPLERS)
+    check_choice("pivoting", options["pivoting"], ("greedy", "random"))
     for name, value in options.items():
         if name in _OPTIONS[method] or value is None or value is _DEFAULTS[name]:
             continue
@@ -243,8 +245,6 @@ def _resolve(
 ) -> Problem:
     """Check every argument once and settle what will be computed."""
     check_choice("method", method, (*METHODS, "block") if metric == "jkce" else METHODS)
-    check_choice("sampler", sampler, SAMPLERS)
-    check_choice("pivoting", pivoting, ("greedy", "random"))
     check_choice("precision", precision, ("float64", "mixed"))
     kernel = _check_kernel(kernel, method)
     _check_options(
@@ -583,7 +583,8 @@ def ckce(
         Labels: integers 0..m-1 that index the columns of `y_prob`, or strings or other values
         together with `labels`.
     y_prob : array of shape (n_samples, n_classes), or (n_samples,) for the positive class
-        Predicted probabilities. Any layout and float dtype; not copied as a whole.
+        Predicted probabilities. Any layout and float dtype; not copied as a whole. Rows and columns
+        go by position; pandas names that say otherwise are refused.
     method : {"auto", "exact", "fourier", "cholesky"}
         ``exact``: the kernel itself, by factorisation up to n = 2000, by conjugate gradients
         above. ``fourier``: random Fourier features. ``cholesky``: incomplete Cholesky

@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 from ckce._config import resolve_threads
 from ckce._ece import STRATEGIES, check_bins, scalar_bins
 from ckce._reduction import one_vs_rest, top_label
-from ckce._validate import Samples, check_bool, check_choice, check_samples, class_names
+from ckce._validate import (
+    Samples,
+    check_bool,
+    check_choice,
+    check_classifier,
+    check_level,
+    check_samples,
+    class_names,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -217,8 +225,7 @@ def reliability_diagram(
     """
     check_choice("strategy", strategy, STRATEGIES)
     bins = check_bins(n_bins)
-    if not (isinstance(level, float) and 0.0 < level < 1.0):
-        raise ValueError(f"level must be a number between 0 and 1, got {level!r}")
+    level = check_level(level)
     threads = resolve_threads(n_threads)
     models = dict(y_prob) if isinstance(y_prob, Mapping) else {"model": y_prob}
     if not models:
@@ -347,5 +354,6 @@ class CalibrationDisplay:
         CalibrationDisplay
         """
         title = type(estimator).__name__ if name is None else name
+        check_classifier(estimator)
         options.setdefault("labels", estimator.classes_)
         return cls.from_predictions(y, estimator.predict_proba(X), name=title, ax=ax, **options)

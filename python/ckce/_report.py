@@ -119,6 +119,10 @@ def report(
     check_bool("sensitivity", sensitivity)
     if not isinstance(y_prob, Mapping):
         y_prob = {"model": y_prob}
+    if isinstance(y_true, Mapping) and set(y_true) != set(y_prob):
+        raise ValueError(
+            f"y_true must have the keys of y_prob, got {sorted(y_true)} and {sorted(y_prob)}"
+        )
     truths = y_true if isinstance(y_true, Mapping) else dict.fromkeys(y_prob, y_true)
     of_data: dict[str, Any] = {
         "labels": labels,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from os import PathLike, fspath
 from pathlib import Path
@@ -212,6 +213,12 @@ class Scan:
             labels = labels.astype(str)
             names = [str(name) for name in names]
         elif all(isinstance(name, str) for name in names):
+            numbers = [int(name) for name in names if re.fullmatch(r"-?\d+", name)]
+            if len(numbers) == len(names) and numbers != list(range(len(names))):
+                raise ValueError(
+                    f"classes must be integers where the labels of {path} are, got the strings "
+                    f"{listed(names)}"
+                )
             return labels  # integers number the columns, whatever these are called
         values, inverse = np.unique(labels, return_inverse=True)
         column_of = {name: column for column, name in enumerate(names)}

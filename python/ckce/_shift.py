@@ -22,6 +22,7 @@ from ckce._validate import (
     Samples,
     check_bool,
     check_choice,
+    check_level,
     check_positive,
     check_samples,
     check_seed,
@@ -239,8 +240,7 @@ def shift_curve(
     >>> print(curve.sentence("ckce"))
     CKCE has the models in one order at all 2 shifts; the range of a model is at most 92% of its mean
     """
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level must be between 0 and 1, got {level!r}")
+    level = check_level(level)
     if regularization is not None:
         check_positive("regularization", regularization)  # one lambda for all, never chosen apart
     seed = check_seed(random_state)

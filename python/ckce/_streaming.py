@@ -223,6 +223,10 @@ class CKCEAccumulator:
         check_choice("kernel", kernel, list(KERNELS))
         check_choice("sampler", sampler, SAMPLERS)
         seed = check_seed(random_state)
+        if isinstance(regularization, str):
+            raise TypeError(
+                f"regularization must be a number, got {regularization!r}: to choose it needs all rows"
+            )
         if regularization is not None:
             regularization, _ = _check_regularization(regularization, 1.0)
         threads = resolve_threads(n_threads)
@@ -577,7 +581,7 @@ class CKCEAccumulator:
             ckce_floor=solution.floor if config.debias else None,
             ckce_bound=solution.bound if placed else None,
             missing_trace=result.missing if placed else None,
-            jkce=result.off_diagonal / (weight * (weight - 1.0)) if weight > 1.0 else None,
+            jkce=result.off_diagonal / (weight * (weight - 1.0)) if weight > 1.0 + 1e-6 else None,
             jkce_biased=(result.off_diagonal + result.diagonal) / weight**2,
             ece_top_label=_top_label_ece(config, result, weighted),
             reliability=_reliability(config, result),

@@ -7,7 +7,7 @@ behind the door checks again.
 import math
 import numbers
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,6 +68,7 @@ def check_samples(
     truth = _as_array("y_true", y_true)
     probs = _as_array("y_prob", y_prob)
     _check_swapped(truth, probs)
+    check_rows({"y_true": y_true, "y_prob": y_prob, "sample_weight": sample_weight})
     tolerance = _HALF_SUM_TOLERANCE if _is_half(y_prob, probs) else _SUM_TOLERANCE
     stream = n_classes is not None
     probs = _as_probs(probs, from_logits=from_logits, normalize=normalize, stream=stream)
@@ -76,6 +77,8 @@ def check_samples(
         raise ValueError(f"y_prob must have {n_classes} columns (n_classes), got {m}")
     if truth.ndim != 1:
         hint = "; pass y_true.argmax(axis=1) if it is one-hot" if truth.ndim == 2 else ""
+        if 1 in truth.shape:
+            hint = "; pass np.ravel(y_true)"
         raise ValueError(f"y_true must have shape (n_samples,), got {truth.shape}{hint}")
     if truth.shape[0] != n:
         raise ValueError(
@@ -86,7 +89,10 @@ def check_samples(
             "labels must be given for a stream of string labels, got None: a batch alone does not "
             "tell which column each belongs to"
         )
-    indices = _as_indices(truth, m, labels) if n > 0 else np.zeros(0, np.int64)
+    indices = np.zeros(0, np.int64)
+    if n > 0:
+        indices = _as_indices(truth, m, labels)
+        _check_names(y_true, y_prob, labels, m)
     if not scan and sample_weight is None:
         return Samples(indices, probs, None, unchecked=tolerance)
     if np.may_share_memory(indices, truth):
@@ -109,9 +115,11 @@ def check_probs(
     y_prob: Any, *, sample_weight: Any, normalize: bool, from_logits: bool, n_threads: int
 ) -> Samples:
     """Check predictions that come without labels."""
-    n = _as_array("y_prob", y_prob).shape[:1]
+    array = _as_array("y_prob", y_prob)
+    if hasattr(y_prob, "columns"):  # their order does not matter here
+        y_prob = array
     return check_samples(
-        np.zeros(n, np.int64),
+        np.zeros(array.shape[:1], np.int64),
         y_prob,
         labels=None,
         sample_weight=sample_weight,
@@ -172,6 +180,14 @@ def check_seed(value: object) -> int:
     return int(value)
 
 
+def check_level(value: object) -> float:
+    """Level of an interval."""
+    number = float(value) if isinstance(value, numbers.Real) else math.nan  # True is 1
+    if not 0.0 < number < 1.0:
+        raise ValueError(f"level must be between 0 and 1, got {value!r}")
+    return number
+
+
 def check_bool(name: str, value: object) -> bool:
     """True or False, not something truthy."""
     if not isinstance(value, (bool, np.bool_)):
@@ -181,6 +197,11 @@ def check_bool(name: str, value: object) -> bool:
 
 def check_matrix(name: str, value: Any, shape: tuple[int | None, int]) -> NDArray[np.float64]:
     """A finite float64 matrix of the given shape, Fortran-ordered for the core."""
+    if hasattr(value, "columns"):
+        raise TypeError(
+            f"{name} must be an array, got a {type(value).__name__}; pass .to_numpy() once rows and "
+            "columns are in the order of the classes"
+        )
     array = _as_array(name, value)
     if array.dtype.kind not in "fiu":
         raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
@@ -197,6 +218,15 @@ def check_matrix(name: str, value: Any, shape: tuple[int | None, int]) -> NDArra
     return matrix
 
 
+def check_classifier(estimator: Any) -> None:
+    """A fitted classifier of scikit-learn's kind."""
+    if not hasattr(estimator, "predict_proba"):
+        raise TypeError(
+            f"estimator must have predict_proba, got {type(estimator).__name__}; wrap it in "
+            "sklearn.calibration.CalibratedClassifierCV"
+        )
+
+
 def digest(array: NDArray[np.float64]) -> str:
     """Name of an array in a signature."""
     import hashlib  # 4 ms that importing ckce should not cost
@@ -207,7 +237,8 @@ def digest(array: NDArray[np.float64]) -> str:
 def _as_array(name: str, value: Any) -> NDArray[Any]:
     if value is None:
         raise TypeError(f"{name} must be an array, got None")
-    if isinstance(value, np.ma.MaskedArray):
+    rows = value if isinstance(value, (list, tuple)) else (value,)
+    if any(isinstance(row, np.ma.MaskedArray) for row in rows):
         raise TypeError(f"{name} must not be a masked array; fill or drop the masked entries")
     if hasattr(value, "tocsr") or hasattr(value, "to_scipy_sparse"):
         raise TypeError(
@@ -227,6 +258,8 @@ def _as_array(name: str, value: Any) -> NDArray[Any]:
         raise ValueError(f"{name} must be a rectangular array: {error}") from None
     if array.dtype.name == "bfloat16":
         array = array.astype(np.float32)
+    if array.dtype.kind == "T":  # strings of any length
+        array = array.astype(object)
     return array
 
 
@@ -243,13 +276,55 @@ def _check_swapped(truth: NDArray[Any], probs: NDArray[Any]) -> None:
         )
 
 
+def check_rows(arrays: Mapping[str, Any]) -> None:
+    """Rows are paired by position: refuse tables (pandas) whose index pairs them otherwise."""
+    indices: dict[str, Any] = {name: getattr(a, "index", None) for name, a in arrays.items()}
+    indexed = [(name, index) for name, index in indices.items() if hasattr(index, "isin")]
+    for name, index in indexed[1:]:
+        first, other = indexed[0]
+        if index.equals(other) or len(index) != len(other) or index.nlevels != other.nlevels:
+            continue
+        if index.isin(other).all() and other.isin(index).all():
+            raise ValueError(
+                f"{first} and {name} must have the same index, got the same rows in another order; "
+                "align them with .loc, or pass .to_numpy() if the order is right"
+            )
+
+
+def _check_names(y_true: Any, y_prob: Any, labels: Any, m: int) -> None:
+    """Refuse columns or categories (pandas) that are in another order than the classes."""
+    columns = getattr(y_prob, "columns", None)
+    dtype = getattr(y_true, "dtype", None)
+    categories = getattr(dtype, "categories", None) if hasattr(dtype, "ordered") else None
+    if columns is None and categories is None:
+        return
+    classes = class_names(y_true, labels, m)
+    expected = [str(name) for name in classes]
+    if labels is not None or not isinstance(classes[0], str):
+        categories = None  # it is not they that tell the columns
+    for what, names in (("columns of y_prob", columns), ("categories of y_true", categories)):
+        found = [] if names is None else [str(name) for name in names]
+        if found != expected and sorted(found) == sorted(expected):
+            raise ValueError(
+                f"{what} must be in the order of the classes, {expected}, got {found}; pass labels= "
+                "with the class of each column"
+            )
+
+
 def _as_probs(
     array: NDArray[Any], *, from_logits: bool, normalize: bool, stream: bool = False
 ) -> NDArray[np.floating]:
     if array.dtype.kind not in "fiub":
         raise TypeError(
             f"y_prob must hold real numbers, got dtype {array.dtype}"
+            + ("; use astype(float)" if array.dtype.kind == "O" else "")
             + ("; labels come first: (y_true, y_prob)" if array.dtype.kind in "USO" else "")
+        )
+    if array.ndim == 1 and array.dtype.kind in "iub" and not from_logits and array.size:
+        raise TypeError(
+            f"y_prob must hold probabilities, got dtype {array.dtype}, as predicted labels have; pass "
+            "predict_proba(X), or astype(float) if they are meant as probabilities, and note that "
+            "labels come first: (y_true, y_prob)"
         )
     if array.ndim not in (1, 2):
         raise ValueError(
@@ -279,6 +354,11 @@ def _softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
     bad = ~(logits < math.inf)  # NaN or +inf; -inf is a probability of zero
     if logits.ndim == 1:
         logits = np.column_stack([np.zeros_like(logits), logits])
+    elif _look_like_probs(logits):
+        raise ValueError(
+            "y_prob must hold logits with from_logits=True, got rows without a negative entry that "
+            "all sum to 1; leave from_logits out if these are probabilities"
+        )
     if bad.any():
         row = int(np.argwhere(bad)[0, 0])
         raise ValueError(
@@ -290,6 +370,13 @@ def _softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
         raise ValueError(f"y_prob (logits) row {row} is -inf in every class")
     powers = np.exp(logits - top)
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+def _look_like_probs(logits: NDArray[np.float64]) -> bool:
+    """All rows are on the simplex; of fewer than 8 that may be chance."""
+    if len(logits) < 8 or not (logits >= 0.0).all():
+        return False
+    return bool((np.abs(logits.sum(axis=1) - 1.0) <= _HALF_SUM_TOLERANCE).all())
 
 
 def _normalized(array: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -328,6 +415,7 @@ def _as_indices(truth: NDArray[Any], m: int, labels: Any) -> NDArray[np.int64]:
                 f"y_true has {len(classes)} distinct strings, but y_prob has {m} columns; pass "
                 "labels= with the class of each column"
             )
+        _check_order(classes)
         return _look_up(truth.astype(str), classes)
     if kind == "f":
         raise TypeError(
@@ -335,6 +423,19 @@ def _as_indices(truth: NDArray[Any], m: int, labels: Any) -> NDArray[np.int64]:
             "y_true.astype(int), and note that labels come first: (y_true, y_prob)"
         )
     raise TypeError(f"y_true must hold integers or strings, got dtype {truth.dtype}")
+
+
+def _check_order(classes: NDArray[np.str_]) -> None:
+    """Refuse strings of numbers that are in another order as text."""
+    try:
+        values = classes.astype(np.float64)
+    except ValueError:
+        return
+    if not (np.diff(values) > 0.0).all():
+        raise ValueError(
+            f"y_true holds numbers as strings, in the order of text {classes.tolist()}; pass labels= "
+            "with the class of each column, or y_true.astype(int)"
+        )
 
 
 def _as_classes(labels: Any, m: int) -> NDArray[Any]:

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import Any
 
 import ckce
+from ckce._validate import check_classifier
 
 __all__ = [
     "SCORERS",
@@ -62,11 +63,7 @@ class CalibrationScorer:
 
     def __call__(self, estimator: Any, X: Any, y_true: Any, sample_weight: Any = None) -> float:
         """Score a fitted classifier; greater is better."""
-        if not hasattr(estimator, "predict_proba"):
-            raise TypeError(
-                f"estimator must have predict_proba, got {type(estimator).__name__}; wrap it in "
-                "sklearn.calibration.CalibratedClassifierCV"
-            )
+        check_classifier(estimator)
         value = self.metric(
             y_true,
             estimator.predict_proba(X),
