@@ -184,15 +184,16 @@ class CsvTable(_Table):
         cells = self._parse(block, [self.columns.label], str)[:, 0]
         try:
             return cells.astype(np.int64), False
-        except ValueError:
+        except (ValueError, OverflowError):
             pass
         try:
             cells.astype(np.float64)
         except ValueError:
             return cells, True
+        wrong = [cell for cell in cells if not cell.lstrip("-").isdecimal()]
         raise ValueError(
             f"{self.path} column {self.columns.label!r} must hold integers or names, got numbers "
-            f"like {next(c for c in cells if not c.lstrip('-').isdecimal())!r}"
+            f"like {wrong[0] if wrong else max(cells, key=len)!r}"
         )
 
 

@@ -920,6 +920,8 @@ def _check_shapes(
     check_bins(config.n_bins)
     for name in ("debias", "normalize", "from_logits"):
         check_bool(name, getattr(config, name))
+    if not isinstance(config.bandwidth_source, str):
+        raise TypeError(f"bandwidth_source {config.bandwidth_source!r}")
     check_choice("kernel", config.kernel, list(KERNELS))
     methods = ["linear"] if config.kernel == "linear" else ["fourier", "landmarks"]
     check_choice("method", config.method, methods)
@@ -934,6 +936,11 @@ def _check_shapes(
         frequencies = arrays["frequencies"]
         if frequencies.ndim != 2 or frequencies.shape[1] != m or len(frequencies) < 1:
             raise ValueError(f"frequencies of shape {frequencies.shape} for {m} classes")
+        if config.frequencies is None:  # they were drawn
+            check_seed(config.random_state)
+            check_choice("sampler", config.sampler, SAMPLERS)
+            if config.n_frequencies != len(frequencies):
+                raise ValueError(f"{len(frequencies)} frequencies of {config.n_frequencies!r}")
         chebyshev = arrays.get("chebyshev", np.zeros((0, 0)))
         if not all((np.abs(array) <= 1e100).all() for array in (frequencies, chebyshev)):
             raise ValueError("frequencies that cannot have been drawn")
