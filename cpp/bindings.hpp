@@ -15,9 +15,11 @@
 namespace py = pybind11;
 
 namespace ckce {
-using Doubles = py::array_t<double, py::array::f_style>;
-using Labels = py::array_t<std::int64_t, py::array::c_style>;
-using Weights = std::optional<py::array_t<double, py::array::c_style>>;
+// Whatever lies across the borders of its numbers is copied; predictions need not be, see Probs.
+constexpr int kAligned = py::detail::npy_api::NPY_ARRAY_ALIGNED_;
+using Doubles = py::array_t<double, py::array::f_style | kAligned>;
+using Labels = py::array_t<std::int64_t, py::array::c_style | kAligned>;
+using Weights = std::optional<py::array_t<double, py::array::c_style | kAligned>>;
 
 struct Interrupted {};  // the Python error indicator is set
 
