@@ -15,9 +15,12 @@
 namespace py = pybind11;
 
 namespace ckce {
-using Doubles = py::array_t<double, py::array::f_style>;
-using Labels = py::array_t<std::int64_t, py::array::c_style>;
-using Weights = std::optional<py::array_t<double, py::array::c_style>>;
+// Whatever lies across the borders of its numbers is copied; predictions need not be, see Probs.
+constexpr int kAligned = py::detail::npy_api::NPY_ARRAY_ALIGNED_;
+using Doubles = py::array_t<double, py::array::f_style | kAligned>;
+using Labels = py::array_t<std::int64_t, py::array::c_style | kAligned>;
+using Row = py::array_t<double, py::array::c_style | kAligned>;
+using Weights = std::optional<Row>;
 
 struct Interrupted {};  // the Python error indicator is set
 
@@ -79,7 +82,12 @@ inline Samples view_samples(const py::array& probs, const Labels& labels, const 
 
 inline Eigen::Map<const Matrix> view_matrix(const Doubles& array) {
   if (array.ndim() != 2) throw py::type_error("a matrix must be 2-D");
-  return {array.data(), array.shape(0), array.shape(1)};
+  // Where an array without entries lies means nothing, not even to NumPy.
+  return {array.size() == 0 ? nullptr : array.data(), array.shape(0), array.shape(1)};
+}
+
+inline Eigen::Map<const Vector> view_vector(const Row& array) {
+  return {array.size() == 0 ? nullptr : array.data(), array.size()};
 }
 
 inline LabelKernel label_kernel(const std::optional<Doubles>& factor) {

@@ -48,8 +48,8 @@ void bind_accumulator(py::module_& module) {
                  self.empty(), view_matrix(tail_probs),
                  std::vector<std::int64_t>(tail_labels.data(),
                                            tail_labels.data() + tail_labels.size()),
-                 Eigen::Map<const Vector>(tail_weights->data(), tail_weights->size())};
-             state.tally.unpack(Eigen::Map<const Vector>(sums->data(), sums->size()));
+                 view_vector(*tail_weights)};
+             state.tally.unpack(view_vector(*sums));
              run(n_threads, py::none(), [&](Parallel& parallel) { self.merge(state, parallel); });
            })
       .def("state",

@@ -59,6 +59,8 @@ def _layouts(y, q, path):
     wide[::2, ::3] = q
     unaligned = np.zeros(n * m * 8 + 1, np.uint8)[1:].view(np.float64).reshape(n, m)
     unaligned[:] = q
+    y_unaligned = np.zeros(n * 8 + 1, np.uint8)[1:].view(np.int64)
+    y_unaligned[:] = y
     frozen = q.copy()
     frozen.flags.writeable = False
     mapped = np.memmap(path, np.float64, "w+", shape=(n, m))
@@ -71,7 +73,7 @@ def _layouts(y, q, path):
         "fortran": (y, np.asfortranarray(q)),
         "strided": (y_wide[::3], wide[::2, ::3]),
         "reversed": (y[::-1].copy()[::-1], q[::-1, ::-1].copy()[::-1, ::-1]),
-        "unaligned": (y, unaligned),
+        "unaligned": (y_unaligned, unaligned),
         "big-endian": (y.astype(">i8"), q.astype(">f8")),
         "read-only": (y_frozen, frozen),
         "memory-mapped": (y, np.memmap(path, np.float64, "r", shape=(n, m))),

@@ -338,6 +338,15 @@ y, q = np.arange(500) % 3, np.random.default_rng(0).dirichlet(np.ones(3), 500)
 acc.update(y, q)
 acc.save(path)
 random.seed(0)
+sync = os.fsync
+
+
+def slow_sync(file):  # as on a slow disk: kills fall into saves, however slow the rest is
+    sync(file)
+    time.sleep(0.01)
+
+
+os.fsync = slow_sync
 seen, halves = [], 0
 saved, save = os.pipe()
 for kill in range(60):
