@@ -25,7 +25,7 @@ y = rng.integers(0, 10, n)
 pressed = []
 
 def press():
-    pressed.append(time.monotonic())
+    pressed.extend([time.monotonic(), time.process_time()])
     os.kill(os.getpid(), signal.SIGINT)
 
 timer = threading.Timer(0.8, press)
@@ -34,7 +34,8 @@ try:
     ckce.{function}(y, q, bandwidth=0.3, **options)
     print(json.dumps("finished"))
 except KeyboardInterrupt:
-    seconds = time.monotonic() - pressed[0]
+    # Where others keep the machine busy, the time that this process had.
+    seconds = min(time.monotonic() - pressed[0], time.process_time() - pressed[1])
     small = ckce.ckce(y[:50], q[:50])  # and the library still works
     print(json.dumps([seconds, small]))
 """

@@ -347,12 +347,12 @@ class Scan:
         known = options.get("kernel") == "linear" or options.get("landmarks") is not None
         if count is not None:
             rows = max(2000, 4 * check_count("n_landmarks", count))
-            sampled = self.sample(rows, random_state=seed)
-            accumulator = CKCEAccumulator.from_sample(*sampled, n_landmarks=count, **options)
+            accumulator = CKCEAccumulator.from_sample(
+                *self.sample(rows, random_state=seed), n_landmarks=count, **options
+            )
         elif options.get("bandwidth", "median") == "median" and not known:
             options.pop("bandwidth", None)
-            sampled = self.sample(random_state=seed)
-            accumulator = CKCEAccumulator.from_sample(*sampled, **options)
+            accumulator = CKCEAccumulator.from_sample(*self.sample(random_state=seed), **options)
         else:
             accumulator = CKCEAccumulator(self.n_classes, **options)
         for labels, probs in self:
