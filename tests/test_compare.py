@@ -251,7 +251,7 @@ def test_guard_rail_of_the_approximation():
         assert abs(gap) <= pair.error
         assert truth.error < 1e-10
     few, many = (
-        ckce.compare(Y, Q, method="fourier", n_frequencies=d, **options) for d in (4, 3000)
+        ckce.compare(Y, Q, method="fourier", n_frequencies=d, **options) for d in (4, 800)
     )
     assert "approximation" in rail_names(few)
     assert max(p.error for p in many.pairs) < 0.2 * max(p.error for p in few.pairs)
