@@ -42,14 +42,12 @@ Samples view(const Matrix& probs, Index rows, const std::vector<std::int64_t>& l
 
 // lower triangle of out += phi'diag(s)phi; s may be negative, so no root of it is taken.
 void add_weighted_gram(Matrix& out, const In& phi, const Vector& s) {
-  constexpr Index kColumns = 64;
-  const Index d = phi.cols();
-  Matrix scaled(phi.rows(), std::min(kColumns, d));
-  for (Index j = 0; j < d; j += kColumns) {
-    const Index columns = std::min(kColumns, d - j);
-    scaled.leftCols(columns) = s.asDiagonal() * phi.middleCols(j, columns);
-    add_product_tn(out.block(j, j, d - j, columns), 1.0, phi.rightCols(d - j),
-                   scaled.leftCols(columns));
+  constexpr Index kRows = 256;
+  Matrix scaled(kRows, phi.cols());
+  for (Index i = 0; i < phi.rows(); i += kRows) {
+    const Index rows = std::min(kRows, phi.rows() - i);
+    scaled.topRows(rows) = s.segment(i, rows).asDiagonal() * phi.middleRows(i, rows);
+    add_lower_product_tn(out, phi.middleRows(i, rows), scaled.topRows(rows));
   }
 }
 
@@ -213,8 +211,9 @@ void Accumulator::add_blocks(const std::vector<Samples>& blocks, Tally& tally,
     ++turns[which];
   };
   parallel.each(static_cast<Index>(blocks.size()), [&] {
-    return [&, q_block = Matrix(kBlock + kPadding, m_), phi_block = Matrix(kBlock + kPadding, d),
-            sum = Matrix(d, d), sum_labels = Matrix(m_, d)](Index block) mutable {
+    return [&, q_block = unset<Matrix>(kBlock + kPadding, m_),
+            phi_block = unset<Matrix>(kBlock + kPadding, d), sum = unset<Matrix>(d, d),
+            sum_labels = unset<Matrix>(m_, d)](Index block) mutable {
       const Samples& samples = blocks[static_cast<std::size_t>(block)];
       const Index rows = samples.n();
       MatrixRef q = q_block.topRows(rows);

@@ -21,7 +21,8 @@ class Block {
   using MatrixS = Eigen::MatrixX<Scalar>;
 
   Block(const Features& features, Index m)
-      : q_(kBlock + kPadding, m), phi_(kBlock + kPadding, features.d()) {}
+      : q_(unset<MatrixS>(kBlock + kPadding, m)),
+        phi_(unset<MatrixS>(kBlock + kPadding, features.d())) {}
 
   void load(const Features& features, const Samples& samples, Index block) {
     begin = block * kBlock;
@@ -96,8 +97,8 @@ void Moments::add_in(const Features& features, const Samples& samples, const Lab
   const Index n_blocks = block_count(samples);
 
   parallel.each((n_blocks + blocks_per_task - 1) / blocks_per_task, [&] {
-    return [&, block = Block<Scalar>(features, m), sum = MatrixS(d, d),
-            sum_labels = MatrixS(m, d)](Index task) mutable {
+    return [&, block = Block<Scalar>(features, m), sum = unset<MatrixS>(d, d),
+            sum_labels = unset<MatrixS>(m, d)](Index task) mutable {
       double sum_weight = 0.0;
       double sum_diagonal = 0.0;
       sum.setZero();

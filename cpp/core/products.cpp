@@ -18,6 +18,10 @@ void add_gram(MatrixRef out, const In& a) {
   out.selfadjointView<Eigen::Lower>().rankUpdate(a.transpose());
 }
 
+void add_lower_product_tn(MatrixRef out, const In& a, const In& b) {
+  out.triangularView<Eigen::Lower>() += a.transpose() * b;
+}
+
 void solve_lower(const In& l, MatrixRef b) { l.triangularView<Eigen::Lower>().solveInPlace(b); }
 
 void solve_lower_transposed(const In& l, MatrixRef b) {

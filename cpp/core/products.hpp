@@ -13,6 +13,7 @@ void add_product(MatrixRef out, double scale, const In& a, const In& b);     // 
 void add_product_tn(MatrixRef out, double scale, const In& a, const In& b);  // out += scale a'b
 void add_product_nt(MatrixRef out, double scale, const In& a, const In& b);  // out += scale a b'
 void add_gram(MatrixRef out, const In& a);  // lower triangle of out += a'a, half the work
+void add_lower_product_tn(MatrixRef out, const In& a, const In& b);  // the same of a'b
 
 // The same in float32, for precision="mixed".
 void add_product_tn(FloatMatrixRef out, float scale, const FloatIn& a, const FloatIn& b);

@@ -98,14 +98,16 @@ void load_any(const Probs& probs, Index begin, Index rows, Out& out) {
 
 }  // namespace
 
-void expect_use(Matrix& matrix) {
+void expect_use(void* data, std::size_t bytes) {
 #if defined(__linux__)
   constexpr std::uintptr_t kPage = 4096;
-  const auto begin = (reinterpret_cast<std::uintptr_t>(matrix.data()) + kPage - 1) / kPage * kPage;
-  const auto end = reinterpret_cast<std::uintptr_t>(matrix.data() + matrix.size());
-  if (matrix.size() >= 524288) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+  const auto start = reinterpret_cast<std::uintptr_t>(data);
+  const auto begin = (start + kPage - 1) / kPage * kPage;
+  if (bytes >= 4194304)
+    madvise(reinterpret_cast<void*>(begin), start + bytes - begin, MADV_HUGEPAGE);
 #else
-  static_cast<void>(matrix);
+  static_cast<void>(data);
+  static_cast<void>(bytes);
 #endif
 }
 

@@ -59,7 +59,15 @@ inline void fetch_ahead(const char* at, Index bytes) {
 
 // Asks for large pages for what is about to be written: a page fault each 4 kB costs more than the
 // writing.
-void expect_use(Matrix& matrix);
+void expect_use(void* data, std::size_t bytes);
+
+// A matrix that is about to be written.
+template <class AnyMatrix>
+AnyMatrix unset(Index rows, Index cols) {
+  AnyMatrix matrix(rows, cols);
+  expect_use(matrix.data(), sizeof(*matrix.data()) * static_cast<std::size_t>(matrix.size()));
+  return matrix;
+}
 
 // The calibration set {(y_i, q_i)}, validated, with optional frequency weights.
 struct Samples {
@@ -79,9 +87,8 @@ class Panels {
   Panels() = default;
   Panels(Index n, Index width) : Panels(n, width, Unset()) { data_.setZero(); }
   struct Unset {};  // for memory that is about to be written
-  Panels(Index n, Index width, Unset) : n_(n), width_(width), data_(kPanel, count(n) * width) {
-    expect_use(data_);
-  }
+  Panels(Index n, Index width, Unset)
+      : n_(n), width_(width), data_(unset<Matrix>(kPanel, count(n) * width)) {}
 
   static Index count(Index n) { return (n + kPanel - 1) / kPanel; }
   Index n() const { return n_; }
