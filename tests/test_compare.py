@@ -250,9 +250,7 @@ def test_guard_rail_of_the_approximation():
         gap = (raw[pair.worse] - raw[pair.better]) - (by_name[pair.worse] - by_name[pair.better])
         assert abs(gap) <= pair.error
         assert truth.error < 1e-10
-    few, many = (
-        ckce.compare(Y, Q, method="fourier", n_frequencies=d, **options) for d in (4, 800)
-    )
+    few, many = (ckce.compare(Y, Q, method="fourier", n_frequencies=d, **options) for d in (4, 800))
     assert "approximation" in rail_names(few)
     assert max(p.error for p in many.pairs) < 0.2 * max(p.error for p in few.pairs)
 

@@ -34,7 +34,7 @@ FLOORS = [
     {"_bandwidth", "_frequencies", "_ece", "_estimate", "_reduction", "_scan", "_loo"}
     | {"_report_page"},
     {"_metrics", "_landmarks", "_reliability", "_scores"},
-    {"_jkce", "_calibration_test"},
+    {"_jkce", "_calibration_test", "_stream_config"},
     {"_evaluate", "_sensitivity"},
     {"_comparison", "_shift", "_stream_evaluation"},
     {"_guard_rails"},

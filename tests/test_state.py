@@ -253,6 +253,8 @@ FORGERIES = {
     "frequencies": set_array("frequencies", lambda array: array[:, 1:]),
     "no sums": lambda header, arrays: arrays.pop("sums"),
     "no rows": lambda header, arrays: arrays.pop("tail_probs"),
+    "label kernel": lambda header, arrays: header["config"].update(label_kernel="0123456789ab"),
+    "label factor": lambda header, arrays: arrays.update(label_factor=np.eye(3)),
 }
 
 

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ckce import _core
 from ckce._attribution import Attribution, attribute
-from ckce._ece import EceEstimate
+from ckce._ece import EceEstimate, preparation
 from ckce._evaluate import _ZERO, _digits, table_text
-from ckce._reliability import ReliabilityDiagram
+from ckce._reliability import ReliabilityDiagram, curve_of_bins
+from ckce._stream_config import StreamConfig
 
 
 @dataclass(frozen=True)
@@ -155,3 +157,76 @@ class StreamEvaluation:
             name: None if isinstance(value, float) and not math.isfinite(value) else value
             for name, value in numbers.items()
         }
+
+
+def evaluation_of(
+    config: StreamConfig, result: _core.AccumulatorResult, weighted: bool
+) -> StreamEvaluation:
+    """All that the sums tell."""
+    scores, solution, n = result.scores, result.solution, result.rows
+    weight = scores.weight
+    placed = config.method == "landmarks"
+    return StreamEvaluation(
+        n_samples=n,
+        n_classes=config.n_classes,
+        weight=weight,
+        accuracy=scores.hits / weight,
+        log_loss=scores.log_loss / weight,
+        brier=scores.brier / weight,
+        mean_confidence=scores.confidence / weight,
+        ckce=solution.value,
+        ckce_debiased=solution.value - solution.debias if config.debias else None,
+        ckce_floor=solution.floor if config.debias else None,
+        ckce_bound=solution.bound if placed else None,
+        missing_trace=result.missing if placed else None,
+        jkce=result.off_diagonal / (weight * (weight - 1.0)) if weight > 1.0 + 1e-6 else None,
+        jkce_biased=(result.off_diagonal + result.diagonal) / weight**2,
+        ece_top_label=_top_label_ece(config, result, weighted),
+        reliability=_reliability(config, result),
+        per_class=None if config.label_kernel is not None else solution.per_class,
+        mean_residual=scores.residual / weight,
+        classes=tuple(range(config.n_classes)) if config.labels is None else config.labels,
+        bandwidth=config.bandwidth,
+        bandwidth_source=config.bandwidth_source,
+        regularization=result.regularization,
+        method=config.method,
+        signature=config.signature(n, weight if weighted else None),
+    )
+
+
+def _top_label_ece(
+    config: StreamConfig, result: _core.AccumulatorResult, weighted: bool
+) -> EceEstimate:
+    weight, prob, hits, count = result.bins.T
+    total = result.scores.weight
+    words = ["ece", "v0.1", "variant:top_label", "norm:l1", f"bins:{config.n_bins}(uniform)"]
+    words += [f"n:{result.rows}", f"m:{config.n_classes}"]
+    if weighted:
+        words.append(f"w:{total!r}(streamed)")
+    prepared = preparation(config.normalize, config.from_logits)
+    if prepared is not None:
+        words.append(f"in:{prepared}")
+    with np.errstate(invalid="ignore"):  # 0 / 0 in empty bins
+        confidence, frequency = prob / weight, hits / weight
+    return EceEstimate(
+        value=float(np.abs(hits - prob).sum() / total),
+        variant="top_label",
+        norm="l1",
+        strategy="uniform",
+        debias=False,
+        n_bins=config.n_bins,
+        n_samples=result.rows,
+        n_classes=config.n_classes,
+        counts=count.astype(np.int64),
+        edges=np.arange(config.n_bins + 1) / config.n_bins,
+        confidence=confidence,
+        frequency=frequency,
+        per_class=None,
+        signature="|".join(words),
+    )
+
+
+def _reliability(config: StreamConfig, result: _core.AccumulatorResult) -> ReliabilityDiagram:
+    edges = np.arange(config.n_bins + 1) / config.n_bins
+    curve = curve_of_bins("model", edges, result.bins, result.bins[:, 0], 0.95)
+    return ReliabilityDiagram((curve,), "top label", "uniform", 0.95)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import threading
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from ckce import _core, _state
 from ckce._bandwidth import MEDIAN_ROWS, pooled_median
 from ckce._config import resolve_threads
-from ckce._ece import EceEstimate, check_bins, preparation
+from ckce._ece import check_bins
 from ckce._frequencies import SAMPLERS, fourier_frequencies
 from ckce._kernels import KERNELS
 from ckce._landmarks import (
@@ -24,13 +23,10 @@ from ckce._landmarks import (
     stored_landmarks,
     warn_of_missing,
 )
-from ckce._memory import check_memory
 from ckce._metrics import _check_regularization, _label_factor, _refuse_beside_frequencies
-from ckce._reliability import ReliabilityDiagram, curve_of_bins
-from ckce._stream_evaluation import StreamEvaluation
+from ckce._stream_config import StreamConfig, check_shapes, check_sums, possible_weights
+from ckce._stream_evaluation import StreamEvaluation, evaluation_of
 from ckce._validate import (
-    LARGEST_WEIGHT,
-    LEAST_WEIGHT,
     Samples,
     _as_classes,
     check_bandwidth,
@@ -38,95 +34,12 @@ from ckce._validate import (
     check_choice,
     check_count,
     check_matrix,
-    check_positive,
     check_samples,
     check_seed,
     class_names,
     digest,
     warn_of_scale,
 )
-
-#: From so many classes on the state holds Phi'Y in place of Phi'R. Part of the file format.
-_SCATTERED_CLASSES = 32
-
-
-@dataclass(frozen=True)
-class _Config:
-    """Everything that two states must share to be merged, but for the source of the bandwidth."""
-
-    n_classes: int
-    method: str
-    kernel: str
-    bandwidth: float | None
-    bandwidth_source: str
-    n_frequencies: int | None
-    sampler: str | None
-    random_state: int | None
-    frequencies: str | None  # digest, if given
-    label_kernel: str | None  # digest
-    regularization: float | None
-    debias: bool
-    n_bins: int
-    labels: tuple[Any, ...] | None
-    normalize: bool
-    from_logits: bool
-    landmarks: str | None = None  # their number and digest
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields; those of landmarks only where there are any, as version 1 of files had it."""
-        fields = dataclasses.asdict(self)
-        return {name: x for name, x in fields.items() if name != "landmarks" or x is not None}
-
-    @property
-    def pending(self) -> bool:
-        """The bandwidth is to come from the first rows."""
-        return self.bandwidth is None and self.bandwidth_source == "median"
-
-    @property
-    def linear_part(self) -> bool:
-        return KERNELS[self.kernel].linear_part
-
-    @property
-    def scattered(self) -> bool:
-        starts_with_q = self.linear_part and self.method in ("fourier", "linear")
-        return starts_with_q and self.n_classes >= _SCATTERED_CLASSES
-
-    def difference(self, other: _Config) -> tuple[str, Any, Any] | None:
-        """Name and values of the first field that forbids a merge."""
-        for field in dataclasses.fields(self):
-            mine, theirs = getattr(self, field.name), getattr(other, field.name)
-            if field.name != "bandwidth_source" and mine != theirs:
-                return field.name, mine, theirs
-        return None
-
-    def signature(self, n: int, weight: float | None) -> str:
-        """Of n rows; `weight` is the sum of the weights if there are any."""
-        words = ["ckce", "v0.1", f"method:{self.method}"]
-        if self.frequencies is not None:
-            words.append(f"frequencies:{self.frequencies}")
-        elif self.sampler is not None:
-            words.append(f"sampler:{self.sampler}")
-        elif self.landmarks is not None:
-            words.append(f"landmarks:{self.landmarks}")
-        words.append(f"k:{self.kernel}")
-        if self.bandwidth is not None:
-            source = "" if self.bandwidth_source == "given" else f"({self.bandwidth_source})"
-            words.append(f"gamma:{self.bandwidth!r}{source}")
-        if self.n_frequencies is not None:
-            words.append(f"D:{self.n_frequencies}")
-        if self.random_state is not None:
-            words.append(f"s:{self.random_state}")
-        lam = "n^-0.25" if self.regularization is None else repr(self.regularization)
-        words += [f"lam:{lam}", f"n:{n}", f"m:{self.n_classes}"]
-        if weight is not None:
-            words.append(f"w:{weight!r}(streamed)")
-        if self.label_kernel is not None:
-            words.append(f"l:{self.label_kernel}")
-        prepared = preparation(self.normalize, self.from_logits)
-        if prepared is not None:
-            words.append(f"in:{prepared}")
-        words.append("p:float64")
-        return "|".join(words)
 
 
 class CKCEAccumulator:
@@ -248,7 +161,7 @@ class CKCEAccumulator:
             gamma, source = check_bandwidth(bandwidth), "given"
         drawn = kernel != "linear" and given is None and placed is None
         method = "linear" if kernel == "linear" else "fourier"
-        self._config = _Config(
+        self._config = StreamConfig(
             n_classes=m,
             method=method if placed is None else "landmarks",
             kernel=kernel,
@@ -279,7 +192,7 @@ class CKCEAccumulator:
 
     def _set_up(
         self,
-        config: _Config,
+        config: StreamConfig,
         frequencies: NDArray[np.float64] | None,
         factor: NDArray[np.float64] | None,
         shard_id: str | None,
@@ -315,7 +228,7 @@ class CKCEAccumulator:
             random_state=config.random_state,
         )
 
-    def _make_engine(self, config: _Config) -> _core.Accumulator:
+    def _make_engine(self, config: StreamConfig) -> _core.Accumulator:
         tail = (self._factor, config.scattered, config.debias, config.n_bins)
         if config.method == "linear":
             return _core.linear_accumulator(config.n_classes, *tail)
@@ -331,7 +244,7 @@ class CKCEAccumulator:
         chebyshev = np.asfortranarray(self._chebyshev(config))
         return _core.fourier_accumulator(frequencies, chebyshev, config.linear_part, *tail)
 
-    def _chebyshev(self, config: _Config) -> NDArray[np.float64]:
+    def _chebyshev(self, config: StreamConfig) -> NDArray[np.float64]:
         """What stands for the trigonometric features of two classes; empty if nothing does.
 
         A state that was loaded keeps its own: sums of other features cannot be added to it.
@@ -430,7 +343,7 @@ class CKCEAccumulator:
         acc._config = dataclasses.replace(acc._config, bandwidth_source=source)
         return acc
 
-    def _with_median(self, samples: Samples, source: str) -> _Config:
+    def _with_median(self, samples: Samples, source: str) -> StreamConfig:
         config = self._config
         assert config.random_state is not None
         gamma, words = _median(samples, config.kernel, config.random_state, source)
@@ -514,7 +427,7 @@ class CKCEAccumulator:
         _feed(engine, _rows(samples, slice(wanted, None)), self._n_threads)
         self._held, self._config, self._engine = [], config, engine
 
-    def _current(self) -> tuple[_core.Accumulator, _Config]:
+    def _current(self) -> tuple[_core.Accumulator, StreamConfig]:
         """The engine, or one for the rows held back."""
         with self._lock:
             if self._engine is not None:
@@ -560,40 +473,13 @@ class CKCEAccumulator:
         """
         engine, config = self._current()
         result = engine.solve(config.regularization, True, self._n_threads)
-        scores, solution, n = result.scores, result.solution, result.rows
-        weight = scores.weight
+        n, weight = result.rows, result.scores.weight
         weighted = self._weighted or weight != n
         if weighted:
             warn_of_scale(weight / n, stacklevel=3)
-        placed = config.method == "landmarks"
-        if placed:
+        if config.method == "landmarks":
             warn_of_missing(result.missing, stacklevel=3)
-        return StreamEvaluation(
-            n_samples=n,
-            n_classes=config.n_classes,
-            weight=weight,
-            accuracy=scores.hits / weight,
-            log_loss=scores.log_loss / weight,
-            brier=scores.brier / weight,
-            mean_confidence=scores.confidence / weight,
-            ckce=solution.value,
-            ckce_debiased=solution.value - solution.debias if config.debias else None,
-            ckce_floor=solution.floor if config.debias else None,
-            ckce_bound=solution.bound if placed else None,
-            missing_trace=result.missing if placed else None,
-            jkce=result.off_diagonal / (weight * (weight - 1.0)) if weight > 1.0 + 1e-6 else None,
-            jkce_biased=(result.off_diagonal + result.diagonal) / weight**2,
-            ece_top_label=_top_label_ece(config, result, weighted),
-            reliability=_reliability(config, result),
-            per_class=None if self._factor is not None else solution.per_class,
-            mean_residual=scores.residual / weight,
-            classes=tuple(range(config.n_classes)) if config.labels is None else config.labels,
-            bandwidth=config.bandwidth,
-            bandwidth_source=config.bandwidth_source,
-            regularization=result.regularization,
-            method=config.method,
-            signature=config.signature(n, weight if weighted else None),
-        )
+        return evaluation_of(config, result, weighted)
 
     def merge(self, other: CKCEAccumulator) -> CKCEAccumulator:
         """Add the rows of another accumulator; returns this one.
@@ -712,7 +598,7 @@ class CKCEAccumulator:
         """
         engine = self._known_engine("add_sums")
         vector = np.ascontiguousarray(sums, dtype=np.float64)
-        _check_sums(vector)
+        check_sums(vector)
         none = np.zeros((0, self.n_classes), order="F"), np.zeros(0, np.int64), np.zeros(0)
         engine.merge_arrays(vector, *none, self._n_threads)
 
@@ -808,10 +694,10 @@ class CKCEAccumulator:
             if config["method"] == "landmarks":
                 found = arrays["landmarks"], arrays["landmark_factor"]
                 placed = stored_landmarks(*found, check_count("n_classes", config["n_classes"]))
-            _check_shapes(_Config(**config), arrays, placed)
+            check_shapes(StreamConfig(**config), arrays, placed)
             acc = object.__new__(cls)
             acc._set_up(
-                _Config(**config),
+                StreamConfig(**config),
                 arrays.get("frequencies"),
                 None if "label_factor" not in arrays else np.asfortranarray(arrays["label_factor"]),
                 header["shard_id"],
@@ -837,7 +723,7 @@ class CKCEAccumulator:
                 raise ValueError(f"rows of shape {probs.shape}")
             if labels.shape != (len(probs),) or weights.shape != (len(probs),):
                 raise ValueError(f"{len(probs)} rows, labels and weights of other shapes")
-            if not _possible(weights).all():
+            if not possible_weights(weights).all():
                 raise ValueError("weights must be positive")
             report = _core.validate(probs, labels, 1.0, 1)
             if report.not_finite.count or report.negative.count or report.bad_label.count:
@@ -851,7 +737,7 @@ class CKCEAccumulator:
         if rows is None:
             raise ValueError("sums without rows")
         sums = np.ascontiguousarray(arrays["sums"])
-        _check_sums(sums)
+        check_sums(sums)
         self._engine.merge_arrays(
             sums, np.asfortranarray(rows.probs), rows.labels, rows.weights, self._n_threads
         )
@@ -889,77 +775,12 @@ def _check_shard(shard_id: object) -> str | None:
     return shard_id
 
 
-def _check_sums(sums: NDArray[np.float64]) -> None:
-    if sums.ndim != 1 or len(sums) < 2 or np.isnan(sums).any():
-        raise ValueError(
-            "sums must be a vector of numbers, rows and weight first, got other things"
-        )
-    rows, weight = (float(number) for number in sums[:2])
-    if not (rows == 0.0 == weight or (rows >= 1.0 and _possible(weight) and rows <= 2.0**53)):
-        raise ValueError(f"sums must be over rows and their weight, got {rows:g} and {weight:g}")
-
-
-def _possible(weights: Any) -> Any:
-    """Weights that the door lets in."""
-    return (weights >= LEAST_WEIGHT) & (weights <= LARGEST_WEIGHT)
-
-
 def _check_labels(labels: Any, m: int) -> tuple[Any, ...]:
     names = tuple(_as_classes(labels, m).tolist())
     for name in names:
         if not isinstance(name, (str, int, float, bool)):
             raise TypeError(f"labels must be strings or numbers, got {name!r}")
     return names
-
-
-def _check_shapes(
-    config: _Config, arrays: dict[str, NDArray[Any]], landmarks: Landmarks | None
-) -> None:
-    """Refuse a configuration that its arrays do not fit, before memory is taken for it."""
-    m = d = check_count("n_classes", config.n_classes)
-    check_bins(config.n_bins)
-    for name in ("debias", "normalize", "from_logits"):
-        check_bool(name, getattr(config, name))
-    if not isinstance(config.bandwidth_source, str):
-        raise TypeError(f"bandwidth_source {config.bandwidth_source!r}")
-    check_choice("kernel", config.kernel, list(KERNELS))
-    methods = ["linear"] if config.kernel == "linear" else ["fourier", "landmarks"]
-    check_choice("method", config.method, methods)
-    if config.regularization is not None:
-        check_positive("regularization", config.regularization)
-    if config.bandwidth is not None:
-        check_bandwidth(config.bandwidth)
-    factor = arrays.get("label_factor", np.zeros((m, 1)))
-    if factor.ndim != 2 or len(factor) != m or not 1 <= factor.shape[1] <= m:
-        raise ValueError(f"label_factor of shape {factor.shape} for {m} classes")
-    if config.method == "fourier":
-        frequencies = arrays["frequencies"]
-        if frequencies.ndim != 2 or frequencies.shape[1] != m or len(frequencies) < 1:
-            raise ValueError(f"frequencies of shape {frequencies.shape} for {m} classes")
-        if config.frequencies is None:  # they were drawn
-            check_seed(config.random_state)
-            check_choice("sampler", config.sampler, SAMPLERS)
-            if config.n_frequencies != len(frequencies):
-                raise ValueError(f"{len(frequencies)} frequencies of {config.n_frequencies!r}")
-        chebyshev = arrays.get("chebyshev", np.zeros((0, 0)))
-        if not all((np.abs(array) <= 1e100).all() for array in (frequencies, chebyshev)):
-            raise ValueError("frequencies that cannot have been drawn")
-        if chebyshev.ndim != 2 or chebyshev.shape[0] != chebyshev.shape[1]:
-            raise ValueError(f"chebyshev of shape {chebyshev.shape}")
-        if len(chebyshev) and m != 2:
-            raise ValueError(f"chebyshev for {m} classes")
-        d = (len(chebyshev) or 2 * len(frequencies)) + (m if config.linear_part else 0)
-    if config.landmarks != (None if landmarks is None else landmarks.name):
-        raise ValueError(f"landmarks that are not {config.landmarks}")
-    if landmarks is not None:
-        check_bandwidth(config.bandwidth)
-        d = len(landmarks.points)
-    needed = 8.0 * d * (m + (6 if config.debias else 2) * d)
-    check_memory(needed, f"a state of {m} classes and {d} features", "it may be damaged")
-    triangles = d * (d + 1) // 2 * (3 if config.debias else 1)
-    expected = 8 + 2 * m + 4 * config.n_bins + m * d + triangles
-    if "sums" in arrays and arrays["sums"].shape != (expected,):
-        raise ValueError(f"sums of shape {arrays['sums'].shape}, expected ({expected},)")
 
 
 def _feed(engine: _core.Accumulator, samples: Samples, n_threads: int) -> None:
@@ -986,39 +807,3 @@ def _joined(parts: list[Samples]) -> Samples:
         np.concatenate([part.probs for part in parts]),
         np.concatenate(weights) if weighted else None,
     )
-
-
-def _top_label_ece(config: _Config, result: _core.AccumulatorResult, weighted: bool) -> EceEstimate:
-    weight, prob, hits, count = result.bins.T
-    total = result.scores.weight
-    words = ["ece", "v0.1", "variant:top_label", "norm:l1", f"bins:{config.n_bins}(uniform)"]
-    words += [f"n:{result.rows}", f"m:{config.n_classes}"]
-    if weighted:
-        words.append(f"w:{total!r}(streamed)")
-    prepared = preparation(config.normalize, config.from_logits)
-    if prepared is not None:
-        words.append(f"in:{prepared}")
-    with np.errstate(invalid="ignore"):  # 0 / 0 in empty bins
-        confidence, frequency = prob / weight, hits / weight
-    return EceEstimate(
-        value=float(np.abs(hits - prob).sum() / total),
-        variant="top_label",
-        norm="l1",
-        strategy="uniform",
-        debias=False,
-        n_bins=config.n_bins,
-        n_samples=result.rows,
-        n_classes=config.n_classes,
-        counts=count.astype(np.int64),
-        edges=np.arange(config.n_bins + 1) / config.n_bins,
-        confidence=confidence,
-        frequency=frequency,
-        per_class=None,
-        signature="|".join(words),
-    )
-
-
-def _reliability(config: _Config, result: _core.AccumulatorResult) -> ReliabilityDiagram:
-    edges = np.arange(config.n_bins + 1) / config.n_bins
-    curve = curve_of_bins("model", edges, result.bins, result.bins[:, 0], 0.95)
-    return ReliabilityDiagram((curve,), "top label", "uniform", 0.95)
