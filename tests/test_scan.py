@@ -397,6 +397,11 @@ BAD_TABLES = {
     "twice": ("label,p0,p0\n0,1,0\n", {"probs": "p"}, "'p0' twice"),
     "class twice": ("label,p0,p_0\n0,1,0\n", {"probs": "p"}, "each class once"),
     "short line": ("label,p0,p1\n0,1,0\n1,1\n", {"probs": "p"}, "line 3 has 2 fields, expected 3"),
+    "long field": (
+        f'label,p0,p1\n0,1,0\n1,"{"0" * 140_000}",1\n',
+        {"probs": "p"},
+        "line 3 cannot be read: field larger",
+    ),
     "long line": ('label,p0,p1\n0,1,0\n1,"0",1,7\n', {"probs": "p"}, "line 3 has 4 fields"),
     "word": ("label,p0,p1\n0,1,0\n1,oh,1\n", {"probs": "p"}, "line 3 column 'p0' is 'oh'"),
     "hole": ("label,p0,p1\n\n0,1,\n", {"probs": "p"}, "line 3 column 'p1' is ''"),

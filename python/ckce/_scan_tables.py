@@ -103,7 +103,7 @@ class CsvTable(_Table):
         header = next(self._lines(), None)
         if header is None:
             raise ValueError(f"{path} is empty, expected a header line and rows")
-        self.names = self._split(header[1])
+        self.names = self._split(*header)
         self.columns = find_columns(path, self.names, probs, labels)
         self.classes = self.columns.classes
         self.n_classes = max(2, len(self.columns.probs))
@@ -124,8 +124,11 @@ class CsvTable(_Table):
                 if line.strip():
                     yield number, line
 
-    def _split(self, line: str) -> list[str]:
-        return next(csv.reader([line], delimiter=self.delimiter))
+    def _split(self, number: int, line: str) -> list[str]:
+        try:
+            return next(csv.reader([line], delimiter=self.delimiter))
+        except csv.Error as error:
+            raise ValueError(f"{self.path} line {number} cannot be read: {error}") from None
 
     def batches(self, rows: int) -> Iterator[Batch]:
         lines = self._lines()
@@ -135,7 +138,7 @@ class CsvTable(_Table):
             for number, line in block:
                 fields = line.count(self.delimiter) + 1 if '"' not in line else None
                 if fields is None:
-                    fields = len(self._split(line))
+                    fields = len(self._split(number, line))
                 if fields != len(self.names):
                     raise ValueError(
                         f"{self.path} line {number} has {fields} fields, expected {len(self.names)}"
@@ -170,7 +173,7 @@ class CsvTable(_Table):
 
     def _not_a_number(self, block: list[tuple[int, str]]) -> ValueError:
         for number, line in block:
-            cells = dict(zip(self.names, self._split(line), strict=True))
+            cells = dict(zip(self.names, self._split(number, line), strict=True))
             for name in self.columns.probs:
                 if not _is_number(cells[name]):
                     return ValueError(

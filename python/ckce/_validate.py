@@ -399,7 +399,7 @@ def _as_indices(truth: NDArray[Any], m: int, labels: Any) -> NDArray[np.int64]:
     if labels is not None:
         return _look_up(truth, _as_classes(labels, m))
     if kind in "iu":
-        if kind == "u" and truth.size and truth.max() > np.iinfo(np.int64).max:
+        if kind == "u" and truth.size and int(truth.max()) > np.iinfo(np.int64).max:
             raise ValueError(f"y_true must be in 0..{m - 1}, got {truth.max()}")
         return np.ascontiguousarray(truth, dtype=np.int64)
     if kind == "b":
