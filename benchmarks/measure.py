@@ -46,13 +46,15 @@ def interleave(contenders, rounds=5, least=0.2, rest=0.1):
     """Time contenders in turns, so that a slow moment of the machine hits all of them alike.
 
     A round calls each one until `least` seconds have passed (timeit's way: short calls are averaged)
-    after a pause that lets the BLAS threads of the one before stop spinning.
+    after a pause that lets the BLAS threads of the one before stop spinning. Calls shorter than that
+    get three times the rounds: a moment of others' work spoils all of a round for them.
     """
     timings = {contender.name: Timing() for contender in contenders}
-    for number in range(rounds):
+    for number in range(3 * rounds):
         for contender in contenders:
             timing = timings[contender.name]
-            if timing.error or number >= contender.rounds:
+            times = 3 if timing.best < least else 1
+            if timing.error or number >= times * min(rounds, contender.rounds):
                 continue
             time.sleep(rest)
             try:
