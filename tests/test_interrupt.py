@@ -25,7 +25,7 @@ y = rng.integers(0, 10, n)
 pressed = []
 
 def press():
-    pressed.extend([time.monotonic(), time.process_time()])
+    pressed.append(time.monotonic())
     os.kill(os.getpid(), signal.SIGINT)
 
 timer = threading.Timer(0.8, press)
@@ -34,8 +34,7 @@ try:
     ckce.{function}(y, q, bandwidth=0.3, **options)
     print(json.dumps("finished"))
 except KeyboardInterrupt:
-    # Where others keep the machine busy, the time that this process had.
-    seconds = min(time.monotonic() - pressed[0], time.process_time() - pressed[1])
+    seconds = time.monotonic() - pressed[0]
     small = ckce.ckce(y[:50], q[:50])  # and the library still works
     print(json.dumps([seconds, small]))
 """
