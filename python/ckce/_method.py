@@ -14,13 +14,18 @@ AUTO_RANK = 500
 CHOLESKY_CLASSES = 100
 
 
+def affords_exact(n: int, m: int) -> bool:
+    """Whether the exact kernel is within the budget of "auto"."""
+    return n * n * (m + 16) <= EXACT_BUDGET
+
+
 def choose_method(n: int, m: int, kernel: str) -> str:
     """The most accurate method that is affordable; a function of n, m and kernel only."""
     if kernel == "linear" or n <= _core.FACTORISATION_LIMIT:
         return "exact"
     if m == 2 and KERNELS[kernel].smooth:
         return "cholesky"  # reaches 1e-10 at a rank of 10 to 20
-    if n * n * (m + 16) <= EXACT_BUDGET:
+    if affords_exact(n, m):
         return "exact"
     if m <= CHOLESKY_CLASSES and n <= CHOLESKY_ROWS:
         return "cholesky"

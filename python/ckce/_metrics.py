@@ -18,7 +18,7 @@ from ckce._frequencies import SAMPLERS, fourier_frequencies
 from ckce._kernels import KERNELS
 from ckce._loo import choose_lambda, loo_errors
 from ckce._memory import SMALL, available_memory, check_memory
-from ckce._method import AUTO_RANK, METHODS, choose_method
+from ckce._method import AUTO_RANK, METHODS, affords_exact, choose_method
 from ckce._reduction import one_vs_rest, top_label
 from ckce._validate import (
     Samples,
@@ -540,6 +540,32 @@ def _solved(problem: Problem, full: bool, progress: bool) -> _core.Solution:
         return solution
 
 
+def _solutions(
+    y_true: Any, y_prob: Any, full: bool, progress: bool, **options: Any
+) -> tuple[Problem, list[_core.Solution]]:
+    """The problem that was asked for, and the solution of each of its parts.
+
+    A factor that "auto" chose must be worth its name: where its certificate exceeds the value and
+    the debias term together, the exact kernel takes its place, or a warning says so.
+    """
+    problem = _resolve("ckce", y_true, y_prob, **options)
+    chosen = options["method"] == "auto" and problem.method == "cholesky"
+    solutions = [_solve(part, full or chosen, progress) for part in problem.parts]
+    if not chosen or all(each.bound <= each.value + each.debias for each in solutions):
+        return problem, solutions
+    if affords_exact(problem.samples.n, problem.samples.m):
+        return _solutions(y_true, y_prob, full, progress, **{**options, "method": "exact"})
+    worst = max(each.bound for each in solutions)
+    warnings.warn(
+        f"method='auto' took method='cholesky' with rank={AUTO_RANK}, whose error may reach "
+        f"{worst:.2g} where the largest value is {max(s.value for s in solutions):.2g}: the "
+        "predictions span many bandwidths; pass a larger bandwidth, method='exact', or a larger rank",
+        RuntimeWarning,
+        stacklevel=3,
+    )
+    return problem, solutions
+
+
 def ckce(
     y_true: Any,
     y_prob: Any,
@@ -653,10 +679,11 @@ def ckce(
     >>> round(ckce.ckce(y_true, y_prob), 6)
     0.023432
     """
-    problem = _resolve(
-        "ckce",
+    problem, solutions = _solutions(
         y_true,
         y_prob,
+        False,
+        progress,
         method=method,
         kernel=kernel,
         bandwidth=bandwidth,
@@ -677,7 +704,7 @@ def ckce(
         from_logits=from_logits,
         n_threads=n_threads,
     )
-    return sum(_solve(part, False, progress).value for part in problem.parts) / problem.n_parts
+    return sum(solution.value for solution in solutions) / problem.n_parts
 
 
 def estimate(
@@ -745,10 +772,11 @@ def estimate(
     >>> e.signature
     'ckce|v0.1|method:exact|k:linear_gaussian|gamma:0.4949747468305833(median)|lam:n^-0.25|n:4|m:2|p:float64'
     """
-    problem = _resolve(
-        "ckce",
+    problem, solutions = _solutions(
         y_true,
         y_prob,
+        True,
+        progress,
         method=method,
         kernel=kernel,
         bandwidth=bandwidth,
@@ -772,8 +800,7 @@ def estimate(
     samples, parts = problem.samples, problem.n_parts
     values, sums, highest = [], np.zeros(4), np.zeros(3, np.int64)
     influence: NDArray[np.float64] = np.zeros(samples.n)
-    for part in problem.parts:
-        solution = _solve(part, True, progress)
+    for solution in solutions:
         values.append(solution.value)
         sums += (solution.debias, solution.floor, solution.bound, solution.debias_error)
         highest = np.maximum(highest, (solution.iterations, solution.rank, solution.debias_rank))
