@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 import ckce
-from ckce import _state
+from ckce._stream import state_file as _state
 
 CRASHES = Path(__file__).parent / "crashes"
 SUFFIXES = (".npy", ".npz", ".csv", ".tsv", ".parquet", ".arrow")

@@ -12,8 +12,8 @@ from hypothesis.extra import numpy as hnp
 
 import ckce
 from ckce import reference
-from ckce._kernels import KERNELS
-from ckce._validate import class_names
+from ckce._input.samples import class_names
+from ckce._problem.kernels import KERNELS
 
 RANK = 6
 

@@ -7,7 +7,7 @@ from shared import label_kernel, sample
 
 import ckce
 from ckce import _core
-from ckce._kernels import KERNELS
+from ckce._problem.kernels import KERNELS
 
 LONG = np.longdouble
 EPS = np.finfo(np.float64).eps

@@ -13,7 +13,7 @@ from shared import EDGES, calibration_sets, sample
 
 import ckce
 from ckce import reference
-from ckce._kernels import KERNELS
+from ckce._problem.kernels import KERNELS
 
 close = {"rel": 1e-14, "abs": 0}
 

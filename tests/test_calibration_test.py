@@ -8,7 +8,10 @@ import pytest
 from shared import agree, feature_kernel, sample
 
 import ckce
-from ckce import _calibration_test, _memory, _metrics, reference
+from ckce import reference
+from ckce._metrics import calibration_test as _calibration_test
+from ckce._metrics import ckce as _metrics
+from ckce._problem import memory as _memory
 
 
 def calibrated(n, m, seed):

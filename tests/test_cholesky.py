@@ -8,7 +8,7 @@ from shared import EDGES, agree, bandwidths, calibration_sets, label_kernel, sam
 
 import ckce
 from ckce import reference
-from ckce._kernels import KERNELS
+from ckce._problem.kernels import KERNELS
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -15,8 +15,8 @@ import pytest
 from shared import sample
 
 import ckce
-from ckce import cli
-from ckce.cli import main
+from ckce._cli import main as cli
+from ckce._cli.main import main
 
 Y, Q = sample(150, 3)
 SHARP = Q**3 / (Q**3).sum(axis=1, keepdims=True)
@@ -289,7 +289,7 @@ def test_many_predictions_stay_on_disk(run, monkeypatch):
     write_files()
     np.savez_compressed("preds.npz", probs=Q, labels=Y)
     expected = run("score preds.npz")
-    monkeypatch.setattr("ckce._commands._IN_MEMORY", 100)
+    monkeypatch.setattr("ckce._cli.commands._IN_MEMORY", 100)
     seen = []
     evaluate = ckce.evaluate
     monkeypatch.setattr(

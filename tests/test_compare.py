@@ -13,7 +13,7 @@ from shared import sample
 
 import ckce
 from ckce import reference
-from ckce._compare import holm
+from ckce._compare.compare import holm
 
 mpl.use("agg")
 

@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 import ckce
 from ckce import reference
-from ckce._ece import NORMS, VARIANTS
+from ckce._metrics.ece import NORMS, VARIANTS
 
 SCALAR = [variant for variant in VARIANTS if variant != "simplex"]
 BINNINGS = [("simplex", "uniform")] + [(v, s) for v in SCALAR for s in ("uniform", "quantile")]

@@ -10,7 +10,7 @@ from shared import EDGES, agree, label_kernel, sample
 
 import ckce
 from ckce import _core, reference
-from ckce._kernels import KERNELS
+from ckce._problem.kernels import KERNELS
 
 OWN_PART = [name for name in KERNELS if name != "linear"]  # linear is neither: it has features
 

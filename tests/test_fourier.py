@@ -6,7 +6,7 @@ from shared import FOURIER_KERNELS, agree, feature_kernel, label_kernel, sample
 
 import ckce
 from ckce import reference
-from ckce._kernels import KERNELS
+from ckce._problem.kernels import KERNELS
 
 
 @pytest.mark.parametrize("kernel", FOURIER_KERNELS)

@@ -7,7 +7,7 @@ from shared import EDGES, agree, bandwidths, calibration_sets, cases, label_kern
 
 import ckce
 from ckce import reference
-from ckce._kernels import KERNELS
+from ckce._problem.kernels import KERNELS
 
 
 def exponential(p, q):

@@ -6,7 +6,7 @@ from shared import feature_kernel, label_kernel, sample
 
 import ckce
 from ckce import reference
-from ckce._loo import LAMBDAS, choose_lambda, loo_errors
+from ckce._problem.loo import LAMBDAS, choose_lambda, loo_errors
 
 Y, Q = sample(50, 4)
 

@@ -6,8 +6,8 @@ import pytest
 from shared import sample
 
 import ckce
-from ckce._kernels import KERNELS
-from ckce._method import AUTO_RANK, METHODS, choose_method
+from ckce._methods.auto import AUTO_RANK, METHODS, choose_method
+from ckce._problem.kernels import KERNELS
 
 SMOOTH = ["linear_gaussian", "gaussian"]
 OWN_PART = [*SMOOTH, "laplace"]

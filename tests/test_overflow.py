@@ -5,7 +5,8 @@ import pytest
 from shared import sample
 
 import ckce
-from ckce import _memory, _metrics
+from ckce._metrics import ckce as _metrics
+from ckce._problem import memory as _memory
 
 LARGE = 2**31
 

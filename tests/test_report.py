@@ -11,7 +11,7 @@ import pytest
 from shared import sample
 
 import ckce
-from ckce._svg import Axis, shortened
+from ckce._report.svg import Axis, shortened
 
 Y, Q = sample(300, 4)
 SHARP = Q**2 / (Q**2).sum(axis=1, keepdims=True)

@@ -13,7 +13,8 @@ import pytest
 from shared import label_kernel, landmarks, sample
 
 import ckce
-from ckce import CKCEAccumulator, _state
+from ckce import CKCEAccumulator
+from ckce._stream import state_file as _state
 
 pytestmark = pytest.mark.filterwarnings("ignore:landmarks leave out")
 GOLDEN = Path(__file__).parent / "golden"

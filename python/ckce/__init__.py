@@ -3,110 +3,156 @@
 import importlib as _importlib
 import typing as _typing
 
-from ckce._bandwidth import median_bandwidth
-from ckce._config import show_config
-from ckce._ece import EceEstimate, ece, ece_estimate
-from ckce._estimate import Estimate
-from ckce._frequencies import fourier_frequencies
-from ckce._jkce import JkceEstimate, jkce, jkce_estimate
-from ckce._metrics import ckce, estimate
-from ckce._scores import BrierDecomposition, accuracy, brier, brier_decomposition, log_loss
-
 if _typing.TYPE_CHECKING:
-    from ckce._calibration_test import CalibrationTest, calibration_test
-    from ckce._compare import compare
-    from ckce._comparison import ComparedModel, ComparedPair, Comparison, GuardRail
-    from ckce._evaluate import Evaluation, evaluate
-    from ckce._reliability import (
-        CalibrationDisplay,
-        ReliabilityCurve,
-        ReliabilityDiagram,
-        reliability_diagram,
+    from ckce._compare.compare import compare as compare
+    from ckce._compare.comparison import (
+        ComparedModel as ComparedModel,
     )
-    from ckce._report import Report, report
-    from ckce._scan import Scan, scan
-    from ckce._sensitivity import Sensitivity
-    from ckce._shift import ShiftCurve, ShiftPoint, shift_curve
-    from ckce._stream_evaluation import StreamEvaluation
-    from ckce._streaming import CKCEAccumulator
+    from ckce._compare.comparison import (
+        ComparedPair as ComparedPair,
+    )
+    from ckce._compare.comparison import (
+        Comparison as Comparison,
+    )
+    from ckce._compare.comparison import (
+        GuardRail as GuardRail,
+    )
+    from ckce._compare.sensitivity import Sensitivity as Sensitivity
+    from ckce._compare.shift import (
+        ShiftCurve as ShiftCurve,
+    )
+    from ckce._compare.shift import (
+        ShiftPoint as ShiftPoint,
+    )
+    from ckce._compare.shift import (
+        shift_curve as shift_curve,
+    )
+    from ckce._config import show_config as show_config
+    from ckce._methods.fourier import fourier_frequencies as fourier_frequencies
+    from ckce._metrics.calibration_test import (
+        CalibrationTest as CalibrationTest,
+    )
+    from ckce._metrics.calibration_test import (
+        calibration_test as calibration_test,
+    )
+    from ckce._metrics.ckce import (
+        ckce as ckce,
+    )
+    from ckce._metrics.ckce import (
+        estimate as estimate,
+    )
+    from ckce._metrics.ece import (
+        EceEstimate as EceEstimate,
+    )
+    from ckce._metrics.ece import (
+        ece as ece,
+    )
+    from ckce._metrics.ece import (
+        ece_estimate as ece_estimate,
+    )
+    from ckce._metrics.estimate import Estimate as Estimate
+    from ckce._metrics.evaluate import (
+        Evaluation as Evaluation,
+    )
+    from ckce._metrics.evaluate import (
+        evaluate as evaluate,
+    )
+    from ckce._metrics.jkce import (
+        JkceEstimate as JkceEstimate,
+    )
+    from ckce._metrics.jkce import (
+        jkce as jkce,
+    )
+    from ckce._metrics.jkce import (
+        jkce_estimate as jkce_estimate,
+    )
+    from ckce._metrics.scores import (
+        BrierDecomposition as BrierDecomposition,
+    )
+    from ckce._metrics.scores import (
+        accuracy as accuracy,
+    )
+    from ckce._metrics.scores import (
+        brier as brier,
+    )
+    from ckce._metrics.scores import (
+        brier_decomposition as brier_decomposition,
+    )
+    from ckce._metrics.scores import (
+        log_loss as log_loss,
+    )
+    from ckce._problem.bandwidth import median_bandwidth as median_bandwidth
+    from ckce._reliability.diagram import (
+        CalibrationDisplay as CalibrationDisplay,
+    )
+    from ckce._reliability.diagram import (
+        ReliabilityCurve as ReliabilityCurve,
+    )
+    from ckce._reliability.diagram import (
+        ReliabilityDiagram as ReliabilityDiagram,
+    )
+    from ckce._reliability.diagram import (
+        reliability_diagram as reliability_diagram,
+    )
+    from ckce._report.report import (
+        Report as Report,
+    )
+    from ckce._report.report import (
+        report as report,
+    )
+    from ckce._scan.scan import (
+        Scan as Scan,
+    )
+    from ckce._scan.scan import (
+        scan as scan,
+    )
+    from ckce._stream.accumulator import CKCEAccumulator as CKCEAccumulator
+    from ckce._stream.evaluation import StreamEvaluation as StreamEvaluation
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "BrierDecomposition",
-    "CKCEAccumulator",
-    "CalibrationDisplay",
-    "CalibrationTest",
-    "ComparedModel",
-    "ComparedPair",
-    "Comparison",
-    "EceEstimate",
-    "Estimate",
-    "Evaluation",
-    "GuardRail",
-    "JkceEstimate",
-    "ReliabilityCurve",
-    "ReliabilityDiagram",
-    "Report",
-    "Scan",
-    "Sensitivity",
-    "ShiftCurve",
-    "ShiftPoint",
-    "StreamEvaluation",
-    "accuracy",
-    "brier",
-    "brier_decomposition",
-    "calibration_test",
-    "ckce",
-    "compare",
-    "ece",
-    "ece_estimate",
-    "estimate",
-    "evaluate",
-    "fourier_frequencies",
-    "jkce",
-    "jkce_estimate",
-    "log_loss",
-    "median_bandwidth",
-    "reliability_diagram",
-    "report",
-    "scan",
-    "shift_curve",
-    "show_config",
-]
-
-# Imported when they are asked for: importing ckce is to cost little more than importing NumPy.
-_LATER = {
-    "CKCEAccumulator": "_streaming",
-    "CalibrationDisplay": "_reliability",
-    "CalibrationTest": "_calibration_test",
-    "ComparedModel": "_comparison",
-    "ComparedPair": "_comparison",
-    "Comparison": "_comparison",
-    "Evaluation": "_evaluate",
-    "GuardRail": "_comparison",
-    "ReliabilityCurve": "_reliability",
-    "ReliabilityDiagram": "_reliability",
-    "Report": "_report",
-    "Scan": "_scan",
-    "Sensitivity": "_sensitivity",
-    "ShiftCurve": "_shift",
-    "ShiftPoint": "_shift",
-    "StreamEvaluation": "_stream_evaluation",
-    "calibration_test": "_calibration_test",
-    "compare": "_compare",
-    "evaluate": "_evaluate",
-    "reliability_diagram": "_reliability",
-    "report": "_report",
-    "scan": "_scan",
-    "shift_curve": "_shift",
+# Every public name and its room, which is imported when the name is first asked for.
+_ROOMS = {
+    "_compare.compare": ("compare",),
+    "_compare.comparison": ("ComparedModel", "ComparedPair", "Comparison", "GuardRail"),
+    "_compare.sensitivity": ("Sensitivity",),
+    "_compare.shift": ("ShiftCurve", "ShiftPoint", "shift_curve"),
+    "_config": ("show_config",),
+    "_methods.fourier": ("fourier_frequencies",),
+    "_metrics.calibration_test": ("CalibrationTest", "calibration_test"),
+    "_metrics.ckce": ("ckce", "estimate"),
+    "_metrics.ece": ("EceEstimate", "ece", "ece_estimate"),
+    "_metrics.estimate": ("Estimate",),
+    "_metrics.evaluate": ("Evaluation", "evaluate"),
+    "_metrics.jkce": ("JkceEstimate", "jkce", "jkce_estimate"),
+    "_metrics.scores": (
+        "BrierDecomposition",
+        "accuracy",
+        "brier",
+        "brier_decomposition",
+        "log_loss",
+    ),
+    "_problem.bandwidth": ("median_bandwidth",),
+    "_reliability.diagram": (
+        "CalibrationDisplay",
+        "ReliabilityCurve",
+        "ReliabilityDiagram",
+        "reliability_diagram",
+    ),
+    "_report.report": ("Report", "report"),
+    "_scan.scan": ("Scan", "scan"),
+    "_stream.accumulator": ("CKCEAccumulator",),
+    "_stream.evaluation": ("StreamEvaluation",),
 }
+_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
+
+__all__ = sorted(_ROOM_OF)
 
 
 def __getattr__(name: str) -> _typing.Any:
-    if name not in _LATER:
+    if name not in _ROOM_OF:
         raise AttributeError(f"module 'ckce' has no attribute {name!r}")
-    value = getattr(_importlib.import_module(f"ckce.{_LATER[name]}"), name)
+    value = getattr(_importlib.import_module(f"ckce.{_ROOM_OF[name]}"), name)
     globals()[name] = value
     return value
 

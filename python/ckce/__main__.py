@@ -2,7 +2,7 @@
 
 import sys
 
-from ckce.cli import main
+from ckce._cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:] or ["demo", "--text"]))

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from typing import Any
 
 import ckce
-from ckce._validate import check_classifier
+from ckce._input.samples import check_classifier
 
 __all__ = [
     "SCORERS",

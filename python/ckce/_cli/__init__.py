@@ -1,0 +1,4 @@
+"""The command line: words become calls of the public functions, results become text or JSON.
+
+Start with main.py; parser.py knows the words, commands.py what they do, terminal.py how it looks.
+"""

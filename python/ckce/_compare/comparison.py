@@ -1,0 +1,353 @@
+"""What `ckce.compare` returns."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ckce._compare.sensitivity import Sensitivity, run_sensitivity
+from ckce._metrics.evaluate import _digits, _under_one_another, load_pandas
+from ckce._plots import comparison as _compare_plot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True)
+class ComparedModel:
+    """One model of a comparison.
+
+    Attributes
+    ----------
+    name : str
+        As given.
+    accuracy, log_loss, brier : float
+        See the functions of these names.
+    ece : float
+        ECE of the top label, L1, ten uniform bins.
+    jkce, jkce_se : float
+        Unbiased JKCE and its standard error.
+    ckce, floor : float
+        CKCE, and its mean if the model were calibrated.
+    debiased, se, low, high : float
+        Debiased CKCE, its standard error and interval: what models are ranked by.
+    sharpness : float
+        Mean of |q|^2: from 1/m for uniform to 1 for certain predictions; of [1 - c, c] with
+        ``reduction="top_label"``.
+    error : float or None
+        Bound on what the method leaves out of `ckce` and `debiased`; None for ``fourier``.
+    p_value : float or None
+        Of the exact test of calibration, if it was asked for.
+    """
+
+    name: str
+    accuracy: float
+    log_loss: float
+    brier: float
+    ece: float
+    jkce: float
+    jkce_se: float
+    ckce: float
+    floor: float
+    debiased: float
+    se: float
+    low: float
+    high: float
+    sharpness: float
+    error: float | None
+    p_value: float | None
+
+
+@dataclass(frozen=True)
+class ComparedPair:
+    """Two models of a comparison.
+
+    Attributes
+    ----------
+    better, worse : str
+        The model with the smaller debiased CKCE, and the other.
+    difference, se, low, high : float
+        Debiased CKCE of `worse` minus that of `better`, its paired standard error and interval.
+    p_value, p_holm : float
+        Two-sided, for a difference of 0; and adjusted for all pairs of the comparison (Holm).
+    error : float
+        What the method may add to the difference: a bound for ``exact`` and ``cholesky``, an
+        estimate from two halves of the frequencies for ``fourier``.
+    significant : bool
+        Whether `p_holm` is below 1 - level.
+    sentence : str
+        The pair in words.
+    """
+
+    better: str
+    worse: str
+    difference: float
+    se: float
+    low: float
+    high: float
+    p_value: float
+    p_holm: float
+    error: float
+    significant: bool
+    sentence: str
+
+
+@dataclass(frozen=True)
+class GuardRail:
+    """A reason to be careful with a comparison; docs/comparing.md has a paragraph on each name.
+
+    Attributes
+    ----------
+    name : str
+        ``rank_disagreement``, ``marginals``, ``below_floor``, ``approximation`` or ``few_rows``.
+    value : float
+        The number that crossed the line.
+    limit : float
+        The line.
+    message : str
+        What it means here.
+    """
+
+    name: str
+    value: float
+    limit: float
+    message: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Models ranked by debiased CKCE, best first, with paired differences and guard rails.
+
+    Prints as a table, shows as HTML in notebooks.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The models, best first.
+    models : tuple of ComparedModel
+        In that order.
+    pairs : tuple of ComparedPair
+        All pairs, in the order of the ranking.
+    warnings : tuple of GuardRail
+        What speaks against reading too much into the table; empty if nothing does.
+    level : float
+        Of all intervals.
+    method : str
+        ``exact``, ``fourier`` or ``cholesky``.
+    bandwidth, bandwidth_source : float or None, str
+        One for all models.
+    regularization : float
+        lambda, one for all models.
+    n_samples, n_classes : int
+        Shape of the data.
+    signature : str
+        Names everything that changes the numbers.
+    """
+
+    names: tuple[str, ...]
+    models: tuple[ComparedModel, ...]
+    pairs: tuple[ComparedPair, ...]
+    warnings: tuple[GuardRail, ...]
+    level: float
+    method: str
+    bandwidth: float | None
+    bandwidth_source: str
+    regularization: float
+    n_samples: int
+    n_classes: int
+    signature: str
+    # debiased(bandwidth, regularization, n_frequencies, seed) of the models, in the order of `names`
+    _rerun: Callable[..., list[float]] = field(repr=False, compare=False)
+
+    @property
+    def headline(self) -> str:
+        """The result in a sentence."""
+        best = self.names[0]
+        equals = [p.worse for p in self.pairs if p.better == best and not p.significant]
+        count = len(self.names)
+        if not equals:
+            return f"{best} is the best calibrated of {count} models"
+        if len(equals) == count - 1:
+            return f"none of the {count} models is significantly better calibrated than all others"
+        names = ", ".join([best, *equals[:-1]]) + f" and {equals[-1]}"
+        return f"{names} are not told apart as the best calibrated of {count} models"
+
+    def pair(self, a: str, b: str) -> ComparedPair:
+        """The pair of two models, in either order."""
+        for pair in self.pairs:
+            if {pair.better, pair.worse} == {a, b}:
+                return pair
+        raise KeyError(f"no pair of {a!r} and {b!r}; the models are {list(self.names)}")
+
+    def _heading(self) -> str:
+        bandwidth = "" if self.bandwidth is None else f", bandwidth {self.bandwidth:.4g}"
+        return (
+            f"{len(self.names)} models, n = {self.n_samples}, m = {self.n_classes}, "
+            f"{self.method}{bandwidth}, lambda {self.regularization:.4g}"
+        )
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        """Titles, and the columns below them."""
+        percent = f"{100 * self.level:g} % interval"
+        columns = {
+            "accuracy": [f"{m.accuracy:.4f}" for m in self.models],
+            "log loss": [_digits(m.log_loss) for m in self.models],
+            "Brier": [_digits(m.brier) for m in self.models],
+            "ECE": [_digits(m.ece) for m in self.models],
+            "JKCE": [_digits(m.jkce) for m in self.models],
+            "CKCE": [_digits(m.ckce) for m in self.models],
+            "floor": [_digits(m.floor) for m in self.models],
+            "debiased": [_digits(m.debiased) for m in self.models],
+        }
+        aligned = {title: _under_one_another(cells) for title, cells in columns.items()}
+        lows = _under_one_another([_digits(m.low) for m in self.models])
+        highs = _under_one_another([_digits(m.high) for m in self.models])
+        aligned[percent] = [f"{a} to {b}" for a, b in zip(lows, highs, strict=True)]
+        if any(m.p_value is not None for m in self.models):
+            aligned["p-value"] = [f"{m.p_value:.4g}" for m in self.models]
+        return list(aligned), list(aligned.values())
+
+    def _sentences(self) -> list[str]:
+        """All pairs of three models; of more, neighbours in the ranking, and a count of the rest."""
+        if len(self.names) <= 3:
+            return [pair.sentence for pair in self.pairs]
+        count = sum(pair.significant for pair in self.pairs)
+        alpha = 100 * (1 - self.level)
+        return [
+            *(self.pair(a, b).sentence for a, b in zip(self.names, self.names[1:], strict=False)),
+            f"{count} of {len(self.pairs)} pairs differ at {alpha:.3g} % (Holm)",
+        ]
+
+    def __str__(self) -> str:
+        titles, columns = self._table()
+        names = ["model", *self.names]
+        left = max(map(len, names))
+        widths = [
+            max(len(title), *map(len, cells)) for title, cells in zip(titles, columns, strict=True)
+        ]
+        lines = [
+            self._heading(),
+            f"{'model':<{left}}  "
+            + "  ".join(f"{title:>{width}}" for title, width in zip(titles, widths, strict=True)),
+        ]
+        for row, name in enumerate(self.names):
+            cells = [f"{cells[row]:>{width}}" for cells, width in zip(columns, widths, strict=True)]
+            lines.append(f"{name:<{left}}  {'  '.join(cells)}".rstrip())
+        lines += ["", self.headline, *self._sentences()]
+        lines += [f"caution ({rail.name}): {rail.message}" for rail in self.warnings]
+        return "\n".join([*lines, f"signature {self.signature}"])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        import html
+
+        titles, columns = self._table()
+        right = 'style="text-align:right;font-variant-numeric:tabular-nums;white-space:pre"'
+        head = "".join(f'<th style="text-align:right">{html.escape(t)}</th>' for t in titles)
+        rows = "".join(
+            f'<tr><th style="text-align:left">{html.escape(name)}</th>'
+            + "".join(f"<td {right}>{html.escape(cells[row])}</td>" for cells in columns)
+            + "</tr>"
+            for row, name in enumerate(self.names)
+        )
+        items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in self._sentences())
+        cautions = "".join(
+            f"<li><b>{html.escape(rail.name)}</b>: {html.escape(rail.message)}</li>"
+            for rail in self.warnings
+        )
+        return (
+            f'<table><caption style="text-align:left">{html.escape(self._heading())}</caption>'
+            f'<thead><tr><th style="text-align:left">model</th>{head}</tr></thead>'
+            f"<tbody>{rows}</tbody></table><p>{html.escape(self.headline)}</p><ul>{items}</ul>"
+            + (f"<p>Caution</p><ul>{cautions}</ul>" if cautions else "")
+            + f'<code style="font-size:smaller">{html.escape(self.signature)}</code>'
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, ready for JSON; what is not finite becomes None."""
+        return {
+            "headline": self.headline,
+            "models": [_finite(model) for model in self.models],
+            "pairs": [_finite(pair) for pair in self.pairs],
+            "warnings": [_finite(rail) for rail in self.warnings],
+            "level": self.level,
+            "method": self.method,
+            "bandwidth": self.bandwidth,
+            "bandwidth_source": self.bandwidth_source,
+            "regularization": self.regularization,
+            "n_samples": self.n_samples,
+            "n_classes": self.n_classes,
+            "signature": self.signature,
+        }
+
+    def to_frame(self, *, pairs: bool = False) -> Any:
+        """A pandas DataFrame with a row for each model, or for each pair."""
+        pandas = load_pandas()
+        if pairs:
+            return pandas.DataFrame(
+                [dataclasses.asdict(pair) for pair in self.pairs],
+                columns=[f.name for f in dataclasses.fields(ComparedPair)],
+            )
+        return pandas.DataFrame([dataclasses.asdict(m) for m in self.models]).set_index("name")
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Forest plot: debiased CKCE with its interval, raw CKCE and floor of each model."""
+        return _compare_plot.forest(self, ax)
+
+    def plot_pairs(self, ax: Axes | None = None) -> Axes:
+        """Matrix of the paired differences; those that are significant are framed."""
+        return _compare_plot.matrix(self, ax)
+
+    def sensitivity(
+        self,
+        *,
+        bandwidths: Sequence[float] = (0.25, 0.5, 1.0, 2.0, 4.0),
+        regularizations: Sequence[float] = (0.1, 0.3, 1.0, 3.0),
+        n_frequencies: Sequence[int] = (50, 100, 200),
+        seeds: Sequence[int] = (0, 1, 2),
+        progress: bool = False,
+    ) -> Sensitivity:
+        """Whether the ranking survives other bandwidths, lambdas, frequencies and seeds.
+
+        Parameters
+        ----------
+        bandwidths, regularizations : sequences of float
+            Factors of the comparison's own; all combinations are run.
+        n_frequencies, seeds : sequences of int
+            For ``method="fourier"``: numbers of frequencies and their seeds, all combinations, at
+            the comparison's own bandwidth and lambda.
+        progress : bool
+            Show a progress bar (needs tqdm).
+
+        Returns
+        -------
+        Sensitivity
+            With `sentence` and `plot`.
+
+        Notes
+        -----
+        Costs one evaluation of every model for each of the settings, 20 by default.
+        """
+        return run_sensitivity(
+            self._rerun,
+            names=self.names,
+            significant=[(p.better, p.worse) for p in self.pairs if p.significant],
+            bandwidth=self.bandwidth,
+            regularization=self.regularization,
+            fourier=self.method == "fourier",
+            factors=(bandwidths, regularizations),
+            draws=(n_frequencies, seeds),
+            progress=progress,
+        )
+
+
+def _finite(record: Any) -> dict[str, Any]:
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in dataclasses.asdict(record).items()
+    }

@@ -1,0 +1,111 @@
+"""Reasons to be careful with a comparison; docs/comparing.md has a paragraph on each."""
+
+import math
+from collections.abc import Sequence
+
+from ckce._compare.comparison import ComparedModel, ComparedPair, GuardRail
+
+#: Largest difference of the mean |q|^2 of two models that passes without a word; at twice this
+#: the same miscalibration gives 0.7 of the CKCE (benchmarks/COVERAGE.md).
+SHARPNESS_LIMIT = 0.025
+#: Largest share of a difference (or of its standard error) that the method may have added.
+ERROR_LIMIT = 0.1
+#: Rows below which debiased values were found to be too small by a tenth and more.
+ROWS_LIMIT = 100
+
+
+def guard_rails(
+    models: Sequence[ComparedModel], pairs: Sequence[ComparedPair], n_samples: int
+) -> tuple[GuardRail, ...]:
+    """What speaks against reading too much into a comparison."""
+    rails = [
+        *_rank_disagreement(models, pairs),
+        *_marginals(models),
+        *_below_floor(models),
+        *_approximation(pairs),
+    ]
+    if n_samples < ROWS_LIMIT:
+        rails.append(
+            GuardRail(
+                "few_rows",
+                float(n_samples),
+                float(ROWS_LIMIT),
+                f"n = {n_samples} is below {ROWS_LIMIT}: debiased values of so few rows are too "
+                "small, and intervals were not studied below 50",
+            )
+        )
+    return tuple(rails)
+
+
+def _rank_disagreement(
+    models: Sequence[ComparedModel], pairs: Sequence[ComparedPair]
+) -> list[GuardRail]:
+    """Pairs that raw CKCE or JKCE would rank the other way round."""
+    by_name = {model.name: model for model in models}
+    turned = {"raw CKCE": 0, "JKCE": 0}
+    examples: list[str] = []
+    for pair in pairs:
+        a, b = by_name[pair.better], by_name[pair.worse]
+        others = [("raw CKCE", a.ckce, b.ckce), ("JKCE", a.jkce, b.jkce)]
+        for measure, of_better, of_worse in others:
+            if of_better > of_worse:
+                turned[measure] += 1
+                if len(examples) < 3:
+                    examples.append(f"{measure} puts {b.name} before {a.name}")
+    count = sum(turned.values())
+    if not count:
+        return []
+    parts = [
+        f"{measure} orders {n} of {len(pairs)} pairs otherwise"
+        for measure, n in turned.items()
+        if n
+    ]
+    text = " and ".join(parts) + f" than debiased CKCE: {'; '.join(examples)}"
+    return [
+        GuardRail("rank_disagreement", float(count), 0.0, text + (", ..." if count > 3 else ""))
+    ]
+
+
+def _marginals(models: Sequence[ComparedModel]) -> list[GuardRail]:
+    low = min(models, key=lambda model: model.sharpness)
+    high = max(models, key=lambda model: model.sharpness)
+    spread = high.sharpness - low.sharpness
+    if spread <= SHARPNESS_LIMIT:
+        return []
+    text = (
+        f"mean |q|^2 runs from {low.sharpness:.3f} ({low.name}) to {high.sharpness:.3f} "
+        f"({high.name}): the same miscalibration gives predictions of a narrower range a smaller CKCE "
+        "(0.7 of it at a difference of 0.06, 0.45 at 0.1), so the ranking can be wrong"
+    )
+    return [GuardRail("marginals", spread, SHARPNESS_LIMIT, text)]
+
+
+def _below_floor(models: Sequence[ComparedModel]) -> list[GuardRail]:
+    below = [model for model in models if model.ckce < model.floor]
+    if not below:
+        return []
+    lowest = min(below, key=lambda model: model.ckce / model.floor)
+    names = ", ".join(model.name for model in below)
+    text = (
+        f"raw CKCE is below the floor of a calibrated model for {names} (as low as "
+        f"{lowest.ckce / lowest.floor:.2f} of it): read the debiased values there"
+    )
+    return [GuardRail("below_floor", lowest.ckce / lowest.floor, 1.0, text)]
+
+
+def _approximation(pairs: Sequence[ComparedPair]) -> list[GuardRail]:
+    def share(pair: ComparedPair) -> float:
+        scale = max(pair.difference, pair.se)
+        return pair.error / scale if scale > 0.0 else 0.0
+
+    finite = [pair for pair in pairs if not math.isnan(share(pair))]
+    worst = max(finite, key=share, default=None)
+    if worst is None or share(worst) <= ERROR_LIMIT:
+        return []
+    count = sum(share(pair) > ERROR_LIMIT for pair in finite)
+    text = (
+        f"the error of the method may reach {worst.error:.2g} for {worst.better} and {worst.worse}, "
+        f"whose difference is {worst.difference:.2g} ({count} of {len(pairs)} pairs have more than "
+        f"{ERROR_LIMIT:.0%} of theirs); use more frequencies, a higher rank or method='exact'"
+    )
+    return [GuardRail("approximation", share(worst), ERROR_LIMIT, text)]

@@ -1,0 +1,391 @@
+"""Calibration errors over a series of shifted data sets: the paper's brightness figure."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ckce._config import resolve_threads
+from ckce._input.samples import (
+    Samples,
+    check_bool,
+    check_choice,
+    check_level,
+    check_positive,
+    check_samples,
+    check_seed,
+)
+from ckce._metrics.ckce import _progress, estimate
+from ckce._metrics.evaluate import _digits, load_pandas, top_label_ece
+from ckce._metrics.jkce import jkce_estimate
+from ckce._metrics.scores import scores_of
+from ckce._plots import comparison as _compare_plot
+from ckce._problem.bandwidth import pooled_median
+from ckce._problem.kernels import KERNELS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+METRICS = {"ckce": "CKCE", "debiased": "debiased CKCE", "jkce": "JKCE", "ece": "ECE"}
+
+
+@dataclass(frozen=True)
+class ShiftPoint:
+    """One model on one of the shifted data sets.
+
+    Attributes
+    ----------
+    model : str
+        Name of the model.
+    shift : float or str
+        Which data set, one of `ShiftCurve.shifts`.
+    n_samples : int
+        Rows of it.
+    accuracy, ece : float
+        Accuracy, and top-label ECE (L1, ten bins), which has no interval.
+    jkce, jkce_se, jkce_low, jkce_high : float
+        Unbiased JKCE, its standard error and interval.
+    ckce, floor : float
+        CKCE, and its mean if the model were calibrated.
+    debiased, se, low, high : float
+        Debiased CKCE, its standard error and interval.
+    bandwidth : float or None
+        Of the kernel here.
+    signature : str
+        Names everything that changes the CKCE.
+    """
+
+    model: str
+    shift: float | str
+    n_samples: int
+    accuracy: float
+    ece: float
+    jkce: float
+    jkce_se: float
+    jkce_low: float
+    jkce_high: float
+    ckce: float
+    floor: float
+    debiased: float
+    se: float
+    low: float
+    high: float
+    bandwidth: float | None
+    signature: str
+
+
+@dataclass(frozen=True)
+class ShiftCurve:
+    """CKCE, JKCE and ECE of models over shifted data sets.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The models, as given.
+    shifts : tuple
+        The data sets, as given.
+    points : tuple of ShiftPoint
+        Model by model, shift by shift.
+    level : float
+        Of all intervals.
+    n_classes : int
+        Number of classes.
+    method, bandwidth_rule : str
+        How CKCE and JKCE were computed: ``own``, ``pooled`` or ``given`` bandwidths.
+    """
+
+    names: tuple[str, ...]
+    shifts: tuple[float | str, ...]
+    points: tuple[ShiftPoint, ...]
+    level: float
+    n_classes: int
+    method: str
+    bandwidth_rule: str
+
+    def values(self, metric: str) -> dict[str, list[float]]:
+        """One of "ckce", "debiased", "jkce", "ece" or "accuracy" of each model over the shifts."""
+        check_choice("metric", metric, [*METRICS, "accuracy"])
+        columns: dict[str, list[float]] = {name: [] for name in self.names}
+        for point in self.points:
+            columns[point.model].append(getattr(point, metric))
+        return columns
+
+    def kept(self, metric: str) -> int:
+        """At how many shifts the models are in the order that is most frequent by this metric."""
+        columns = self.values(metric)
+        orders = [
+            tuple(sorted(self.names, key=lambda name: columns[name][k]))
+            for k in range(len(self.shifts))
+        ]
+        return max(orders.count(order) for order in orders)
+
+    def sentence(self, metric: str) -> str:
+        """How often a metric keeps the order of the models."""
+        columns, count = self.values(metric), self.kept(metric)
+        moved = max(
+            (max(v) - min(v)) / abs(math.fsum(v) / len(v)) if any(v) else 0.0
+            for v in columns.values()
+        )
+        where = f"all {count}" if count == len(self.shifts) else f"{count} of {len(self.shifts)}"
+        return (
+            f"{METRICS[metric]} has the models in one order at {where} shifts; the range of a model "
+            f"is at most {moved:.0%} of its mean"
+        )
+
+    def __str__(self) -> str:
+        width = max(5, *(len(str(shift)) for shift in self.shifts))
+        left = max(5, *map(len, self.names))
+        lines = [
+            f"{len(self.names)} models, {len(self.shifts)} shifts, m = {self.n_classes}, "
+            f"{self.method}, {self.bandwidth_rule} bandwidth",
+            f"{'model':<{left}}  {'shift':>{width}}  accuracy     ECE       JKCE     CKCE    floor"
+            f"  debiased  {100 * self.level:g} % interval",
+        ]
+        lines += [
+            f"{p.model:<{left}}  {p.shift!s:>{width}}  {p.accuracy:8.4f}  {_digits(p.ece):>6}  "
+            f"{_digits(p.jkce):>9}  {_digits(p.ckce):>7}  {_digits(p.floor):>7}  "
+            f"{_digits(p.debiased):>8}  {_digits(p.low)} to {_digits(p.high)}"
+            for p in self.points
+        ]
+        return "\n".join([*lines, "", *(self.sentence(metric) for metric in METRICS)])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, ready for JSON."""
+        return {
+            "names": list(self.names),
+            "shifts": list(self.shifts),
+            "level": self.level,
+            "n_classes": self.n_classes,
+            "method": self.method,
+            "bandwidth_rule": self.bandwidth_rule,
+            "points": [dataclasses.asdict(point) for point in self.points],
+            "sentences": {metric: self.sentence(metric) for metric in METRICS},
+        }
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with a row for each model and shift."""
+        pandas = load_pandas()
+        return pandas.DataFrame([dataclasses.asdict(point) for point in self.points])
+
+    def plot(self, axes: Sequence[Axes] | None = None, *, xlabel: str = "Shift") -> Any:
+        """CKCE, JKCE and ECE over the shifts, in three axes; bands are intervals."""
+        return _compare_plot.shift_panels(self, axes, xlabel)
+
+
+def shift_curve(
+    y_true: Any,
+    y_prob: Mapping[str, Any],
+    *,
+    shifts: Sequence[float | str] | None = None,
+    level: float = 0.95,
+    bandwidth: float | str = "own",
+    method: str = "auto",
+    kernel: str = "linear_gaussian",
+    regularization: float | None = None,
+    labels: Any = None,
+    random_state: int = 0,
+    normalize: bool = False,
+    from_logits: bool = False,
+    n_threads: int | None = None,
+    progress: bool = False,
+) -> ShiftCurve:
+    """CKCE, JKCE and ECE of models over a series of shifted data sets, with intervals.
+
+    The paper's brightness figure: a measure of calibration that ranks models should rank them alike
+    on every shift, and move little where only the distribution of the predictions moves.
+
+    Parameters
+    ----------
+    y_true : array of shape (n_samples,), or a sequence of such arrays
+        Labels, the same for all shifts, or those of each.
+    y_prob : dict of sequences of arrays of shape (n_samples, n_classes)
+        For each model its predictions on each of the shifted sets, in one order; a 3-D array will do.
+    shifts : sequence of numbers or str, optional
+        What the sets are called; by default 0, 1, 2, ...
+    level : float
+        Of the intervals of debiased CKCE and JKCE.
+    bandwidth : "own", "pooled" or float
+        The median of each model on each set, as in the paper; one median over all of them; or a
+        number.
+    method : {"auto", "exact", "fourier", "cholesky"}
+        Of CKCE and JKCE alike; see `ckce`.
+    kernel, regularization, labels, random_state, normalize, from_logits, n_threads, progress
+        As in `ckce`.
+
+    Returns
+    -------
+    ShiftCurve
+        With ``plot()``, ``to_dict()`` and ``to_frame()``.
+
+    Notes
+    -----
+    CKCE has a floor and depends on n through lambda: compare sets of one size, or debiased values.
+    Costs an `estimate` and a `jkce_estimate` for each model and shift.
+
+    Examples
+    --------
+    >>> import ckce
+    >>> y_true = [0, 1, 1, 0, 1, 0]
+    >>> sure = [[0.1, 0.8, 0.6, 0.2, 0.9, 0.3], [0.2, 0.8, 0.6, 0.3, 0.9, 0.4]]
+    >>> unsure = [[0.4, 0.6, 0.3, 0.6, 0.5, 0.5], [0.5, 0.6, 0.3, 0.7, 0.4, 0.5]]
+    >>> curve = ckce.shift_curve(y_true, {"a": sure, "b": unsure}, shifts=[-10, 10])
+    >>> print(curve.sentence("ckce"))
+    CKCE has the models in one order at all 2 shifts; the range of a model is at most 92% of its mean
+    """
+    level = check_level(level)
+    if regularization is not None:
+        check_positive("regularization", regularization)  # one lambda for all, never chosen apart
+    seed = check_seed(random_state)
+    threads = resolve_threads(n_threads)
+    cells = _check_cells(
+        y_true,
+        y_prob,
+        labels=labels,
+        sample_weight=None,
+        normalize=check_bool("normalize", normalize),
+        from_logits=check_bool("from_logits", from_logits),
+        n_threads=threads,
+    )
+    count = len(next(iter(cells.values())))
+    names = tuple(cells)
+    marks = tuple(range(count)) if shifts is None else tuple(_plain(shift) for shift in shifts)
+    if len(marks) != count or len(set(marks)) != count:
+        raise ValueError(f"shifts must name the {count} data sets of each model, got {shifts!r}")
+    gamma, rule = _bandwidth_rule(bandwidth, kernel, cells, seed, threads)
+    options: dict[str, Any] = {
+        "method": method,
+        "kernel": kernel,
+        "bandwidth": gamma,
+        "random_state": seed,
+        "normalize": normalize,  # done already; for the signature
+        "from_logits": from_logits,
+        "n_threads": threads,
+    }
+    points = []
+    with _progress(progress, f"{len(names)} models, {count} shifts") as report:
+        for name, sets in cells.items():
+            for shift, samples in zip(marks, sets, strict=True):
+                points.append(_point(name, shift, samples, options, regularization, level))
+                if report is not None:
+                    report(len(points) / (len(names) * count))
+    return ShiftCurve(
+        names=names,
+        shifts=marks,
+        points=tuple(points),
+        level=level,
+        n_classes=cells[names[0]][0].m,
+        method=points[0].signature.split("method:")[1].split("|")[0],
+        bandwidth_rule=rule,
+    )
+
+
+def _plain(shift: Any) -> float | str:
+    if isinstance(shift, str):
+        return shift
+    number = shift.item() if isinstance(shift, np.generic) else shift
+    if isinstance(number, bool) or not isinstance(number, (int, float)):
+        raise TypeError(f"shifts must be numbers or strings, got {shift!r}")
+    return number
+
+
+def _check_cells(y_true: Any, y_prob: Any, **options: Any) -> dict[str, list[Samples]]:
+    """Checked samples of every model on every shift."""
+    if not isinstance(y_prob, Mapping):
+        raise TypeError(
+            f"y_prob must be a dict of predictions by model, got {type(y_prob).__name__}"
+        )
+    if not y_prob:
+        raise ValueError("y_prob must hold at least one model, got none")
+    counts = {name: len(sets) for name, sets in y_prob.items()}
+    count = next(iter(counts.values()))
+    if count == 0 or set(counts.values()) != {count}:
+        raise ValueError(f"all models must have predictions on the same shifts, got {counts}")
+    truths = _truths(y_true, count)
+    cells: dict[str, list[Samples]] = {}
+    n_classes = set()
+    for name, sets in y_prob.items():
+        if not isinstance(name, str):
+            raise TypeError(f"y_prob must have strings as keys, got {name!r}")
+        cells[name] = []
+        for k in range(count):
+            try:
+                cells[name].append(check_samples(truths[k], sets[k], **options))
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"model {name!r}, shift {k}: {error}") from None
+            n_classes.add(cells[name][-1].m)
+    if len(n_classes) > 1:
+        raise ValueError(
+            f"all predictions must have the same classes, got {sorted(n_classes)} of them"
+        )
+    return cells
+
+
+def _truths(y_true: Any, count: int) -> Sequence[Any]:
+    """Labels of each shift."""
+    several = getattr(y_true, "ndim", 1) == 2 or (
+        isinstance(y_true, (list, tuple)) and len(y_true) > 0 and np.ndim(y_true[0]) == 1
+    )
+    if not several:
+        return [y_true] * count
+    if len(y_true) != count:
+        raise ValueError(
+            f"y_true must hold the labels of {count} shifts, or one array for all, got "
+            f"{len(y_true)} arrays"
+        )
+    return list(y_true)
+
+
+def _bandwidth_rule(
+    bandwidth: Any, kernel: str, cells: Mapping[str, list[Samples]], seed: int, n_threads: int
+) -> tuple[float | str, str]:
+    if not isinstance(bandwidth, str):
+        return bandwidth, "given"
+    check_choice("bandwidth", bandwidth, ["own", "pooled"])
+    check_choice("kernel", kernel, list(KERNELS))
+    if bandwidth == "own" or kernel == "linear":
+        return "median", bandwidth
+    groups = [samples for sets in cells.values() for samples in sets]
+    return pooled_median(groups, kernel, seed, n_threads)[0], "pooled"
+
+
+def _point(
+    name: str,
+    shift: float | str,
+    samples: Samples,
+    options: dict[str, Any],
+    regularization: Any,
+    level: float,
+) -> ShiftPoint:
+    threads = options["n_threads"]
+    e = estimate(samples, None, regularization=regularization, **options)
+    j = jkce_estimate(samples, None, **options)
+    scores = scores_of(samples, threads)
+    low, high = e.interval(level)
+    jkce_low, jkce_high = j.interval(level)
+    return ShiftPoint(
+        model=name,
+        shift=shift,
+        n_samples=samples.n,
+        accuracy=scores.hits / scores.weight,
+        ece=top_label_ece(samples, threads),
+        jkce=j.value,
+        jkce_se=j.se,
+        jkce_low=jkce_low,
+        jkce_high=jkce_high,
+        ckce=e.value,
+        floor=e.floor,
+        debiased=e.debiased,
+        se=e.se,
+        low=low,
+        high=high,
+        bandwidth=e.bandwidth,
+        signature=e.signature,
+    )

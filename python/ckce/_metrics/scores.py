@@ -1,0 +1,270 @@
+"""Accuracy, and the proper scoring rules with the Brier score's decomposition."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from ckce import _core
+from ckce._config import resolve_threads
+from ckce._input.samples import Samples, check_bool, check_samples
+from ckce._metrics.ece import check_binning, check_bins, scalar_bins
+from ckce._problem.reduction import top_label
+
+
+def _checked(
+    y_true: Any,
+    y_prob: Any,
+    sample_weight: Any,
+    labels: Any,
+    normalize: bool,
+    from_logits: bool,
+    n_threads: int | None,
+) -> tuple[Samples, int]:
+    threads = resolve_threads(n_threads)
+    samples = check_samples(
+        y_true,
+        y_prob,
+        labels=labels,
+        sample_weight=sample_weight,
+        normalize=check_bool("normalize", normalize),
+        from_logits=check_bool("from_logits", from_logits),
+        n_threads=threads,
+    )
+    return samples, threads
+
+
+def scores_of(samples: Samples, n_threads: int) -> _core.Scores:
+    """The sums of all scoring rules over checked samples."""
+    return _core.scores(samples.probs, samples.labels, samples.weights, n_threads)
+
+
+def accuracy(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    sample_weight: Any = None,
+    labels: Any = None,
+    normalize: bool = False,
+    from_logits: bool = False,
+    n_threads: int | None = None,
+) -> float:
+    r"""Share of samples whose label has the largest probability.
+
+    .. math:: \frac1n \sum_i 1\{y_i = \arg\max_j q_{ij}\}
+
+    Of equal probabilities the first counts as the prediction, as in ``numpy.argmax``. Unbiased;
+    1 is best. O(n m).
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, labels, normalize, from_logits, n_threads
+        As in `ece`.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import ckce
+    >>> ckce.accuracy([0, 1, 1], [[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]])
+    0.6666666666666666
+    """
+    samples, threads = _checked(
+        y_true, y_prob, sample_weight, labels, normalize, from_logits, n_threads
+    )
+    scores = scores_of(samples, threads)
+    return scores.hits / scores.weight
+
+
+def brier(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    sample_weight: Any = None,
+    labels: Any = None,
+    normalize: bool = False,
+    from_logits: bool = False,
+    n_threads: int | None = None,
+) -> float:
+    r"""Brier score, summed over all classes.
+
+    .. math:: \frac1n \sum_i \lVert e_{y_i} - q_i \rVert^2 = \frac1n \sum_i \sum_j (1\{y_i = j\}
+        - q_{ij})^2
+
+    From 0 (certain and right) to 2 (certain and wrong). Unbiased. This is Brier's own definition;
+    for two classes it is *twice* the mean of (y - p)^2 that scikit-learn reports there
+    (``brier_score_loss(..., scale_by_half=False)`` gives the number here). O(n m).
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, labels, normalize, from_logits, n_threads
+        As in `ece`.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import ckce
+    >>> ckce.brier([0, 1], [[0.5, 0.5], [0.0, 1.0]])
+    0.25
+    """
+    samples, threads = _checked(
+        y_true, y_prob, sample_weight, labels, normalize, from_logits, n_threads
+    )
+    scores = scores_of(samples, threads)
+    return scores.brier / scores.weight
+
+
+def log_loss(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    sample_weight: Any = None,
+    labels: Any = None,
+    normalize: bool = False,
+    from_logits: bool = False,
+    n_threads: int | None = None,
+) -> float:
+    r"""Cross entropy, the mean negative log-likelihood in nats.
+
+    .. math:: -\frac1n \sum_i \log q_{i y_i}
+
+    0 is best. Unbiased. A label that had probability 0 makes it infinite: nothing is clipped.
+    O(n m).
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, labels, normalize, from_logits, n_threads
+        As in `ece`.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import ckce
+    >>> ckce.log_loss([0, 1], [[0.5, 0.5], [0.0, 1.0]])
+    0.34657359027997264
+    >>> ckce.log_loss([0, 0], [[0.5, 0.5], [0.0, 1.0]])
+    inf
+    """
+    samples, threads = _checked(
+        y_true, y_prob, sample_weight, labels, normalize, from_logits, n_threads
+    )
+    scores = scores_of(samples, threads)
+    return scores.log_loss / scores.weight
+
+
+@dataclass(frozen=True)
+class BrierDecomposition:
+    """What `brier_decomposition` returns.
+
+    ``brier == calibration + refinement + within_bins`` and
+    ``refinement == uncertainty - resolution``.
+
+    Attributes
+    ----------
+    brier : float
+        The score that is decomposed.
+    calibration : float
+        Squared distance of mean prediction and frequency in a bin (ECE with ``l2_squared``).
+    refinement : float
+        Variance of the labels in a bin: what no recalibration of the bins can remove.
+    within_bins : float
+        What binning hides: spread of the predictions in a bin, less what they explain there. May be
+        negative; 0 if all predictions in a bin are equal.
+    uncertainty, resolution : float
+        Variance of the labels in all, and the part of it that the bins explain.
+    variant : str
+        The bins.
+    """
+
+    brier: float
+    calibration: float
+    refinement: float
+    within_bins: float
+    uncertainty: float
+    resolution: float
+    variant: str
+
+
+def brier_decomposition(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    variant: str = "simplex",
+    n_bins: int = 10,
+    strategy: str = "uniform",
+    debias: bool = False,
+    sample_weight: Any = None,
+    labels: Any = None,
+    normalize: bool = False,
+    from_logits: bool = False,
+    n_threads: int | None = None,
+) -> BrierDecomposition:
+    r"""Calibration and refinement parts of the Brier score, by the bins of `ece`.
+
+    .. math::
+        \mathrm{Brier} = \underbrace{\sum_b \tfrac{n_b}{n} \lVert \bar y_b - \bar q_b
+        \rVert^2}_{\text{calibration}} + \underbrace{\sum_b \tfrac{n_b}{n} (1 - \lVert \bar y_b
+        \rVert^2)}_{\text{refinement}} + \text{within bins}
+
+    (DeGroot and Fienberg 1983; the last term, Stephenson et al. 2008.) Calibration is biased
+    upwards and refinement downwards, by the same amount.
+
+    Parameters
+    ----------
+    variant : {"simplex", "class_wise", "top_label"}
+        Bins of the whole vector; bins of each class apart, the parts added over classes (for many
+        classes); or the score mean (hit - confidence)^2 of the predicted class by its bins.
+    debias : bool
+        Move the bias estimate of `ece` from calibration to refinement.
+    y_true, y_prob, n_bins, strategy, sample_weight, labels, normalize, from_logits, n_threads
+        As in `ece`.
+
+    Returns
+    -------
+    BrierDecomposition
+
+    Notes
+    -----
+    The cost is that of `ece`.
+
+    Examples
+    --------
+    >>> import ckce
+    >>> parts = ckce.brier_decomposition([0, 1, 1, 1], [0.8, 0.8, 0.8, 0.2], n_bins=5)
+    >>> round(parts.calibration, 6), round(parts.refinement, 6), round(abs(parts.within_bins), 6)
+    (0.346667, 0.333333, 0.0)
+    """
+    check_binning(variant, strategy)
+    check_bool("debias", debias)
+    bins = check_bins(n_bins)
+    samples, threads = _checked(
+        y_true, y_prob, sample_weight, labels, normalize, from_logits, n_threads
+    )
+    data = (samples.probs, samples.labels, samples.weights)
+    if variant == "simplex":
+        gaps = [_core.ece_simplex(*data, bins, threads).gaps]
+    else:
+        gaps = scalar_bins(samples, variant == "class_wise", strategy, bins, threads).gaps
+    scores = scores_of(top_label(samples) if variant == "top_label" else samples, threads)
+    half = 0.5 if variant == "top_label" else 1.0  # one of two classes with the same error
+    score = half * scores.brier / scores.weight
+    frequencies = scores.labels / scores.weight
+    uncertainty = half * float((frequencies * (1.0 - frequencies)).sum())
+    bias = sum(each.debias for each in gaps) if debias else 0.0
+    calibration = sum(each.l2_squared for each in gaps) - bias
+    refinement = sum(each.refinement for each in gaps) + bias
+    return BrierDecomposition(
+        brier=score,
+        calibration=calibration,
+        refinement=refinement,
+        within_bins=score - calibration - refinement,
+        uncertainty=uncertainty,
+        resolution=uncertainty - refinement,
+        variant=variant,
+    )

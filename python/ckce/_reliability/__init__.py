@@ -1,0 +1,1 @@
+"""The reliability diagram: its numbers."""

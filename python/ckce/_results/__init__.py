@@ -1,0 +1,1 @@
+"""How results are said: tables, intervals, contributions of classes."""

@@ -1,0 +1,232 @@
+"""What a streaming state can tell."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckce import _core
+from ckce._metrics.ece import EceEstimate, preparation
+from ckce._metrics.evaluate import _ZERO, _digits, table_text
+from ckce._reliability.diagram import ReliabilityDiagram, curve_of_bins
+from ckce._results.attribution import Attribution, attribute
+from ckce._stream.config import StreamConfig
+
+
+@dataclass(frozen=True)
+class StreamEvaluation:
+    """Accuracy, scoring rules and calibration errors out of one pass; ``float(e)`` is the CKCE.
+
+    There is no interval: standard errors need a second pass over the rows, which a state of sums
+    does not have. `ckce.estimate` gives them for data in memory.
+
+    Attributes
+    ----------
+    n_samples, n_classes : int
+        Shape of the data (rows of weight zero are not counted).
+    weight : float
+        N, the sum of the weights; `n_samples` without weights.
+    accuracy, log_loss, brier, mean_confidence : float
+        As in `Evaluation`.
+    ckce : float
+        CKCE, biased upwards: see `ckce_floor`.
+    ckce_debiased, ckce_floor : float or None
+        Centred at 0 under calibration; mean of `ckce` for a calibrated model. None with
+        ``debias=False``.
+    ckce_bound : float or None
+        For landmarks: `ckce` differs by at most so much from that of the exact kernel, on all rows
+        and with the same bandwidth and lambda. It certifies and does not estimate: usually it is
+        far too large. None for other features.
+    missing_trace : float or None
+        For landmarks: the share of the trace of the kernel matrix that they leave out. The relative
+        error of `ckce` was 0.3 to 5 times as large wherever it was measured.
+    jkce : float or None
+        Unbiased JKCE, may be negative; None for a weight of at most 1.
+    jkce_biased : float
+        Biased JKCE, at least 0.
+    ece_top_label : EceEstimate
+        ECE of the confidence over uniform bins, L1.
+    reliability : ReliabilityDiagram
+        The same bins as a diagram; `plot` draws it.
+    per_class : ndarray of shape (n_classes,) or None
+        Contributions of the classes to `ckce`; None with a label kernel.
+    mean_residual : ndarray of shape (n_classes,)
+        Mean of e_y - q.
+    classes : tuple
+        The classes, in the order of the columns.
+    bandwidth, bandwidth_source : float or None, str
+        Bandwidth and where it comes from.
+    regularization : float
+        lambda.
+    method : str
+        The features: ``fourier``, ``linear`` or ``landmarks``.
+    signature : str
+        Names everything that changes the CKCE.
+    """
+
+    n_samples: int
+    n_classes: int
+    weight: float
+    accuracy: float
+    log_loss: float
+    brier: float
+    mean_confidence: float
+    ckce: float
+    ckce_debiased: float | None
+    ckce_floor: float | None
+    ckce_bound: float | None
+    missing_trace: float | None
+    jkce: float | None
+    jkce_biased: float
+    ece_top_label: EceEstimate = field(repr=False)
+    reliability: ReliabilityDiagram = field(repr=False, compare=False)
+    per_class: NDArray[np.float64] | None = field(repr=False, compare=False)
+    mean_residual: NDArray[np.float64] = field(repr=False, compare=False)
+    classes: tuple[Any, ...] = field(repr=False)
+    bandwidth: float | None
+    bandwidth_source: str
+    regularization: float
+    method: str
+    signature: str
+
+    def __float__(self) -> float:
+        return self.ckce
+
+    def attribution(self) -> Attribution:
+        """Which classes are to blame, as in `Estimate.attribution`."""
+        if self.per_class is None:
+            raise ValueError(
+                "attribution needs contributions of single classes, which a label kernel does not "
+                "leave"
+            )
+        return attribute(self.classes, self.per_class, self.mean_residual, self.ckce)
+
+    def _rows(self) -> list[tuple[str, str, str]]:
+        lean = "over" if self.mean_confidence > self.accuracy else "under"
+        gap = abs(self.mean_confidence - self.accuracy)
+        floor = "" if self.ckce_floor is None else f"floor {_digits(self.ckce_floor)}: the mean "
+        rows: list[tuple[str, float | None, str]] = [
+            ("accuracy", self.accuracy, f"mean confidence {_digits(self.mean_confidence)}"),
+            ("log loss", self.log_loss, "" if math.isfinite(self.log_loss) else _ZERO),
+            ("Brier", self.brier, ""),
+            ("CKCE", self.ckce, floor + "of a calibrated model" if floor else "no floor kept"),
+            ("debiased", self.ckce_debiased, "no interval: needs the rows"),
+            ("JKCE", self.jkce, f"unbiased; biased {_digits(self.jkce_biased)}"),
+            ("top label", self.ece_top_label.value, f"ECE; {lean}confident by {_digits(gap)}"),
+        ]
+        if self.missing_trace is not None:
+            note = f"on the distance to exact CKCE; missing trace {self.missing_trace:.1e}"
+            rows.insert(4, ("bound", self.ckce_bound, note))
+        return [(name, _digits(number), note) for name, number, note in rows if number is not None]
+
+    def __repr__(self) -> str:
+        bandwidth = "" if self.bandwidth is None else f", bandwidth {self.bandwidth:.6g}"
+        heading = f"n = {self.n_samples}, m = {self.n_classes}, {self.method} features{bandwidth}"
+        return table_text(heading, self._rows(), self.signature)
+
+    def to_dict(self) -> dict[str, float | int | str | None]:
+        """All numbers, flat and ready for JSON; what is not finite becomes None."""
+        numbers: dict[str, float | int | str | None] = {
+            "n_samples": self.n_samples,
+            "n_classes": self.n_classes,
+            "weight": self.weight,
+            "accuracy": self.accuracy,
+            "mean_confidence": self.mean_confidence,
+            "log_loss": self.log_loss,
+            "brier": self.brier,
+            "ckce": self.ckce,
+            "ckce_floor": self.ckce_floor,
+            "ckce_debiased": self.ckce_debiased,
+            "ckce_bound": self.ckce_bound,
+            "missing_trace": self.missing_trace,
+            "ckce_method": self.method,
+            "bandwidth": self.bandwidth,
+            "regularization": self.regularization,
+            "jkce": self.jkce,
+            "jkce_biased": self.jkce_biased,
+            "ece_top_label": self.ece_top_label.value,
+            "n_bins": self.ece_top_label.n_bins,
+            "ckce_signature": self.signature,
+            "ece_signature": self.ece_top_label.signature,
+        }
+        return {
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in numbers.items()
+        }
+
+
+def evaluation_of(
+    config: StreamConfig, result: _core.AccumulatorResult, weighted: bool
+) -> StreamEvaluation:
+    """All that the sums tell."""
+    scores, solution, n = result.scores, result.solution, result.rows
+    weight = scores.weight
+    placed = config.method == "landmarks"
+    return StreamEvaluation(
+        n_samples=n,
+        n_classes=config.n_classes,
+        weight=weight,
+        accuracy=scores.hits / weight,
+        log_loss=scores.log_loss / weight,
+        brier=scores.brier / weight,
+        mean_confidence=scores.confidence / weight,
+        ckce=solution.value,
+        ckce_debiased=solution.value - solution.debias if config.debias else None,
+        ckce_floor=solution.floor if config.debias else None,
+        ckce_bound=solution.bound if placed else None,
+        missing_trace=result.missing if placed else None,
+        jkce=result.off_diagonal / (weight * (weight - 1.0)) if weight > 1.0 + 1e-6 else None,
+        jkce_biased=(result.off_diagonal + result.diagonal) / weight**2,
+        ece_top_label=_top_label_ece(config, result, weighted),
+        reliability=_reliability(config, result),
+        per_class=None if config.label_kernel is not None else solution.per_class,
+        mean_residual=scores.residual / weight,
+        classes=tuple(range(config.n_classes)) if config.labels is None else config.labels,
+        bandwidth=config.bandwidth,
+        bandwidth_source=config.bandwidth_source,
+        regularization=result.regularization,
+        method=config.method,
+        signature=config.signature(n, weight if weighted else None),
+    )
+
+
+def _top_label_ece(
+    config: StreamConfig, result: _core.AccumulatorResult, weighted: bool
+) -> EceEstimate:
+    weight, prob, hits, count = result.bins.T
+    total = result.scores.weight
+    words = ["ece", "v0.1", "variant:top_label", "norm:l1", f"bins:{config.n_bins}(uniform)"]
+    words += [f"n:{result.rows}", f"m:{config.n_classes}"]
+    if weighted:
+        words.append(f"w:{total!r}(streamed)")
+    prepared = preparation(config.normalize, config.from_logits)
+    if prepared is not None:
+        words.append(f"in:{prepared}")
+    with np.errstate(invalid="ignore"):  # 0 / 0 in empty bins
+        confidence, frequency = prob / weight, hits / weight
+    return EceEstimate(
+        value=float(np.abs(hits - prob).sum() / total),
+        variant="top_label",
+        norm="l1",
+        strategy="uniform",
+        debias=False,
+        n_bins=config.n_bins,
+        n_samples=result.rows,
+        n_classes=config.n_classes,
+        counts=count.astype(np.int64),
+        edges=np.arange(config.n_bins + 1) / config.n_bins,
+        confidence=confidence,
+        frequency=frequency,
+        per_class=None,
+        signature="|".join(words),
+    )
+
+
+def _reliability(config: StreamConfig, result: _core.AccumulatorResult) -> ReliabilityDiagram:
+    edges = np.arange(config.n_bins + 1) / config.n_bins
+    curve = curve_of_bins("model", edges, result.bins, result.bins[:, 0], 0.95)
+    return ReliabilityDiagram((curve,), "top label", "uniform", 0.95)
