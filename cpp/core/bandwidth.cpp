@@ -1,12 +1,13 @@
-#include "bandwidth.hpp"
+#include "core/bandwidth.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <unordered_set>
 
-#include "kernels/distances.hpp"
-#include "random.hpp"
-#include "residuals.hpp"
+#include "core/base/panels.hpp"
+#include "core/base/random.hpp"
+#include "core/kernels/distances.hpp"
 
 namespace ckce {
 namespace {
@@ -34,15 +35,15 @@ Chosen choose(const Samples& samples, std::uint64_t seed) {
   const Index n = samples.n();
   const double copies = std::max(std::ceil(total_weight(samples)), static_cast<double>(n));
   Chosen chosen;
-  std::vector<Index> rows(static_cast<std::size_t>(n));
-  for (Index i = 0; i < n; ++i) rows[static_cast<std::size_t>(i)] = i;
+  std::vector<Index> rows(as_size(n));
+  for (Index i = 0; i < n; ++i) rows[as_size(i)] = i;
   if (copies > static_cast<double>(kMedianRows)) {
     // Drawn among the copies, so that weights and repeated rows give the same sample.
     rows = draw_rows(static_cast<Index>(copies), seed);
     if (samples.weights) {
-      std::vector<double> ends(static_cast<std::size_t>(n));
+      std::vector<double> ends(as_size(n));
       double end = 0.0;
-      for (Index i = 0; i < n; ++i) ends[static_cast<std::size_t>(i)] = (end += samples.weights[i]);
+      for (Index i = 0; i < n; ++i) ends[as_size(i)] = (end += samples.weights[i]);
       for (Index& row : rows) {
         const double at = (static_cast<double>(row) + 0.5) * (end / copies);
         row = std::upper_bound(ends.begin(), ends.end() - 1, at) - ends.begin();
@@ -56,7 +57,7 @@ Chosen choose(const Samples& samples, std::uint64_t seed) {
   chosen.q = Panels(count, samples.m());
   Matrix row(1, samples.m());
   for (Index i = 0; i < count; ++i) {
-    samples.probs.load(rows[static_cast<std::size_t>(i)], 1, row);
+    samples.probs.load(rows[as_size(i)], 1, row);
     chosen.q.row(i) = row.unaryExpr(&still_probability);
   }
   return chosen;
@@ -209,12 +210,10 @@ MedianDistance class_wise_median_distance(const Samples& samples, Norm norm, std
   const Index n = chosen.q.n();
   std::vector<Column> columns(static_cast<std::size_t>(samples.m()));
   parallel.each(samples.m(), [&] {
-    return [&, order = std::vector<std::pair<double, double>>(static_cast<std::size_t>(n))](
-               Index j) mutable {
-      for (Index i = 0; i < n; ++i)
-        order[static_cast<std::size_t>(i)] = {chosen.q.row(i)[j], chosen.counts[i]};
+    return [&, order = std::vector<std::pair<double, double>>(as_size(n))](Index j) mutable {
+      for (Index i = 0; i < n; ++i) order[as_size(i)] = {chosen.q.row(i)[j], chosen.counts[i]};
       std::sort(order.begin(), order.end());
-      Column& column = columns[static_cast<std::size_t>(j)];
+      Column& column = columns[as_size(j)];
       for (const auto& [value, count] : order) {
         column.values.push_back(value);
         column.counts.push_back(count);
@@ -225,7 +224,7 @@ MedianDistance class_wise_median_distance(const Samples& samples, Norm norm, std
     double pairs = 0.0;
     parallel.each(samples.m(), [&] {
       return [&](Index j) {
-        const double within = columns[static_cast<std::size_t>(j)].pairs_within(limit);
+        const double within = columns[as_size(j)].pairs_within(limit);
         parallel.in_turn(j, [&] { pairs += within; });
       };
     });

@@ -1,11 +1,12 @@
-// The median heuristic: bandwidth = median of the pair distances |q_i - q_j|, i < j.
+// The median heuristic: gamma of eq. (8) of the paper is the median of the distances |q_i - q_j|,
+// i < j.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "parallel.hpp"
-#include "types.hpp"
+#include "core/base/parallel.hpp"
+#include "core/base/samples.hpp"
 
 namespace ckce {
 

@@ -1,4 +1,4 @@
-#include "validate.hpp"
+#include "core/validate.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -76,14 +76,13 @@ void Inspector::look(const RowPanel& panel, Index begin, Index rows, Report& rep
 Report validate(const Samples& samples, double sum_tolerance, Parallel& parallel) {
   Report report;
   if (samples.n() > 0) report.smallest_label = report.largest_label = samples.labels[0];
-  constexpr Index kTask = 8 * kBlock;  // rows, read a panel at a time so that they stay in cache
-  parallel.each((samples.n() + kTask - 1) / kTask, [&] {
+  parallel.each(count_pieces(samples.n(), kCheckedRows), [&] {
     return [&, panel = RowPanel(samples.m()),
             inspector = Inspector(samples, sum_tolerance)](Index task) mutable {
       Report found;
-      found.smallest_label = found.largest_label = samples.labels[task * kTask];
-      const Index last = std::min((task + 1) * kTask, samples.n());
-      for (Index begin = task * kTask; begin < last; begin += kPanel) {
+      found.smallest_label = found.largest_label = samples.labels[task * kCheckedRows];
+      const Index last = std::min((task + 1) * kCheckedRows, samples.n());
+      for (Index begin = task * kCheckedRows; begin < last; begin += kPanel) {
         const Index rows = std::min(kPanel, last - begin);
         panel.look(samples.probs, begin, rows);
         inspector.look(panel, begin, rows, found);

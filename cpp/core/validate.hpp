@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
-#include "parallel.hpp"
-#include "row_panel.hpp"
-#include "types.hpp"
+#include "core/base/parallel.hpp"
+#include "core/base/row_panel.hpp"
+#include "core/base/samples.hpp"
 
 namespace ckce {
 

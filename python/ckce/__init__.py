@@ -3,112 +3,6 @@
 import importlib as _importlib
 import typing as _typing
 
-if _typing.TYPE_CHECKING:
-    from ckce._compare.compare import compare as compare
-    from ckce._compare.comparison import (
-        ComparedModel as ComparedModel,
-    )
-    from ckce._compare.comparison import (
-        ComparedPair as ComparedPair,
-    )
-    from ckce._compare.comparison import (
-        Comparison as Comparison,
-    )
-    from ckce._compare.comparison import (
-        GuardRail as GuardRail,
-    )
-    from ckce._compare.sensitivity import Sensitivity as Sensitivity
-    from ckce._compare.shift import (
-        ShiftCurve as ShiftCurve,
-    )
-    from ckce._compare.shift import (
-        ShiftPoint as ShiftPoint,
-    )
-    from ckce._compare.shift import (
-        shift_curve as shift_curve,
-    )
-    from ckce._config import show_config as show_config
-    from ckce._methods.fourier import fourier_frequencies as fourier_frequencies
-    from ckce._metrics.calibration_test import (
-        CalibrationTest as CalibrationTest,
-    )
-    from ckce._metrics.calibration_test import (
-        calibration_test as calibration_test,
-    )
-    from ckce._metrics.ckce import (
-        ckce as ckce,
-    )
-    from ckce._metrics.ckce import (
-        estimate as estimate,
-    )
-    from ckce._metrics.ece import (
-        EceEstimate as EceEstimate,
-    )
-    from ckce._metrics.ece import (
-        ece as ece,
-    )
-    from ckce._metrics.ece import (
-        ece_estimate as ece_estimate,
-    )
-    from ckce._metrics.estimate import Estimate as Estimate
-    from ckce._metrics.evaluate import (
-        Evaluation as Evaluation,
-    )
-    from ckce._metrics.evaluate import (
-        evaluate as evaluate,
-    )
-    from ckce._metrics.jkce import (
-        JkceEstimate as JkceEstimate,
-    )
-    from ckce._metrics.jkce import (
-        jkce as jkce,
-    )
-    from ckce._metrics.jkce import (
-        jkce_estimate as jkce_estimate,
-    )
-    from ckce._metrics.scores import (
-        BrierDecomposition as BrierDecomposition,
-    )
-    from ckce._metrics.scores import (
-        accuracy as accuracy,
-    )
-    from ckce._metrics.scores import (
-        brier as brier,
-    )
-    from ckce._metrics.scores import (
-        brier_decomposition as brier_decomposition,
-    )
-    from ckce._metrics.scores import (
-        log_loss as log_loss,
-    )
-    from ckce._problem.bandwidth import median_bandwidth as median_bandwidth
-    from ckce._reliability.diagram import (
-        CalibrationDisplay as CalibrationDisplay,
-    )
-    from ckce._reliability.diagram import (
-        ReliabilityCurve as ReliabilityCurve,
-    )
-    from ckce._reliability.diagram import (
-        ReliabilityDiagram as ReliabilityDiagram,
-    )
-    from ckce._reliability.diagram import (
-        reliability_diagram as reliability_diagram,
-    )
-    from ckce._report.report import (
-        Report as Report,
-    )
-    from ckce._report.report import (
-        report as report,
-    )
-    from ckce._scan.scan import (
-        Scan as Scan,
-    )
-    from ckce._scan.scan import (
-        scan as scan,
-    )
-    from ckce._stream.accumulator import CKCEAccumulator as CKCEAccumulator
-    from ckce._stream.evaluation import StreamEvaluation as StreamEvaluation
-
 __version__ = "0.1.0"
 
 # Every public name and its room, which is imported when the name is first asked for.
@@ -118,11 +12,15 @@ _ROOMS = {
     "_compare.sensitivity": ("Sensitivity",),
     "_compare.shift": ("ShiftCurve", "ShiftPoint", "shift_curve"),
     "_config": ("show_config",),
-    "_methods.fourier": ("fourier_frequencies",),
+    "_methods.blocks": ("Blocks",),
+    "_methods.cholesky": ("Cholesky",),
+    "_methods.exact": ("Exact",),
+    "_methods.fourier": ("Fourier", "fourier_frequencies"),
+    "_methods.landmarks": ("Landmarks",),
     "_metrics.calibration_test": ("CalibrationTest", "calibration_test"),
-    "_metrics.ckce": ("ckce", "estimate"),
+    "_metrics.ckce": ("ckce",),
     "_metrics.ece": ("EceEstimate", "ece", "ece_estimate"),
-    "_metrics.estimate": ("Estimate",),
+    "_metrics.estimate": ("Estimate", "estimate"),
     "_metrics.evaluate": ("Evaluation", "evaluate"),
     "_metrics.jkce": ("JkceEstimate", "jkce", "jkce_estimate"),
     "_metrics.scores": (

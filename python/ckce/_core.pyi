@@ -1,4 +1,7 @@
+"""The compiled border: data come first, by position; everything else by name."""
+
 from collections.abc import Callable, Sequence
+from enum import Enum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +13,38 @@ Progress = Callable[[float], None] | None
 
 LEVEL: str
 FACTORISATION_LIMIT: int
+
+# Words of the border. A member by its name: Norm["l1"].
+
+class Norm(Enum):
+    l1 = ...
+    l2 = ...
+
+class Spectrum(Enum):
+    gaussian = ...
+    cauchy = ...
+
+class Pivoting(Enum):
+    greedy = ...
+    random = ...
+
+class Precision(Enum):
+    float64 = ...
+    mixed = ...
+
+class Solver(Enum):
+    factorise = ...
+    iterate = ...
+
+class Variant(Enum):
+    top_label = ...
+    class_wise = ...
+
+class Strategy(Enum):
+    uniform = ...
+    quantile = ...
+
+# Before an estimate: the check of the numbers, the median distance, the frequencies.
 
 class Offence:
     count: int
@@ -26,6 +61,67 @@ class Report:
     smallest_label: int
     largest_label: int
 
+def validate(probs: Probs, labels: Labels, *, sum_tolerance: float, n_threads: int) -> Report: ...
+def median_distance(
+    probs: Sequence[Probs],
+    weights: Sequence[Doubles | None],
+    *,
+    norm: Norm,
+    seed: int,
+    n_threads: int,
+) -> tuple[float, float]: ...
+def class_wise_median_distance(
+    probs: Probs,
+    labels: Labels,
+    weights: Doubles | None,
+    *,
+    norm: Norm,
+    seed: int,
+    n_threads: int,
+) -> tuple[float, float]: ...
+def draw_frequencies(
+    *, sampler: str, spectrum: Spectrum, n_frequencies: int, n_classes: int, seed: int
+) -> Doubles: ...
+
+# What the metrics are computed with.
+
+class Kernel:
+    def __init__(self, name: str, bandwidth: float) -> None: ...
+
+class Features:
+    """A feature map of one of the four kinds below; every metric takes one."""
+
+    @property
+    def n_features(self) -> int: ...
+
+def linear_features(n_classes: int) -> Features: ...
+def fourier_features(
+    frequencies: Doubles, *, linear_part: bool, chebyshev: Doubles | None = None
+) -> Features: ...
+def landmark_features(points: Doubles, factor: Doubles, *, kernel: Kernel) -> Features: ...
+def cholesky_features(
+    probs: Probs,
+    *,
+    kernel: Kernel,
+    rank: int,
+    tol: float,
+    pivoting: Pivoting,
+    seed: int,
+    n_threads: int,
+    progress: Progress,
+) -> Features:
+    """Features of these rows only."""
+
+def chebyshev_factor(frequencies: Doubles) -> Doubles: ...
+def choose_landmarks(
+    sample: Probs, *, kernel: Kernel, count: int, seed: int, n_threads: int
+) -> list[int]: ...
+def landmark_factor(
+    points: Doubles, *, kernel: Kernel, n_threads: int
+) -> tuple[Doubles, list[int]]: ...
+
+# CKCE.
+
 class Solution:
     value: float
     bound: float
@@ -34,94 +130,54 @@ class Solution:
     influence: Doubles
     per_class: Doubles
     iterations: int
-    rank: int
     debias_rank: int
     debias_error: float
 
-def validate(probs: Probs, labels: Labels, sum_tolerance: float, n_threads: int, /) -> Report: ...
-def median_distance(
-    probs: Sequence[Probs],
-    weights: Sequence[Doubles | None],
-    l1: bool,
-    seed: int,
-    n_threads: int,
-    /,
-) -> tuple[float, float]: ...
-def class_wise_median_distance(
-    probs: Probs,
-    labels: Labels,
-    weights: Doubles | None,
-    l1: bool,
-    seed: int,
-    n_threads: int,
-    /,
-) -> tuple[float, float]: ...
-def draw_frequencies(
-    sampler: str, cauchy: bool, n_frequencies: int, m: int, seed: int, /
-) -> Doubles: ...
 def ckce_exact(
     probs: Probs,
     labels: Labels,
     weights: Doubles | None,
     label_factor: Doubles | None,
-    kernel: str,
-    bandwidth: float,
+    *,
+    kernel: Kernel,
     ridge: float,
     tol: float,
+    solver: Solver,
     full: bool,
-    iterate: bool,
     n_threads: int,
     progress: Progress,
-    /,
 ) -> Solution: ...
 def ckce_gram(
+    probs: Probs,
+    labels: Labels,
+    weights: Doubles | None,
+    label_factor: Doubles | None,
+    *,
     gram: Doubles,
-    probs: Probs,
-    labels: Labels,
-    weights: Doubles | None,
-    label_factor: Doubles | None,
     ridge: float,
     full: bool,
     n_threads: int,
     progress: Progress,
-    /,
 ) -> Solution: ...
-def ckce_fourier(
+def ckce_features(
     probs: Probs,
     labels: Labels,
     weights: Doubles | None,
     label_factor: Doubles | None,
-    frequencies: Doubles,
-    linear_part: bool,
-    mixed: bool,
+    *,
+    features: Features,
     ridge: float,
+    precision: Precision,
     full: bool,
     n_threads: int,
     progress: Progress,
-    /,
 ) -> Solution: ...
-def ckce_cholesky(
-    probs: Probs,
-    labels: Labels,
-    weights: Doubles | None,
-    label_factor: Doubles | None,
-    kernel: str,
-    bandwidth: float,
-    rank: int,
-    tol: float,
-    random_pivots: bool,
-    seed: int,
-    ridge: float,
-    full: bool,
-    n_threads: int,
-    progress: Progress,
-    /,
-) -> Solution: ...
+
+# JKCE.
 
 class JkceSums:
     off_diagonal: float
     diagonal: float
-    rank: int
     rows: Doubles
 
 def jkce_exact(
@@ -129,62 +185,70 @@ def jkce_exact(
     labels: Labels,
     weights: Doubles | None,
     label_factor: Doubles | None,
-    kernel: str,
-    bandwidth: float,
+    *,
+    kernel: Kernel,
     full: bool,
     n_threads: int,
     progress: Progress,
-    /,
 ) -> JkceSums: ...
 def jkce_gram(
+    probs: Probs,
+    labels: Labels,
+    weights: Doubles | None,
+    label_factor: Doubles | None,
+    *,
     gram: Doubles,
-    probs: Probs,
-    labels: Labels,
-    weights: Doubles | None,
-    label_factor: Doubles | None,
     full: bool,
-    /,
 ) -> JkceSums: ...
-def jkce_fourier(
+def jkce_features(
     probs: Probs,
     labels: Labels,
     weights: Doubles | None,
     label_factor: Doubles | None,
-    frequencies: Doubles,
-    linear_part: bool,
+    *,
+    features: Features,
     full: bool,
     n_threads: int,
     progress: Progress,
-    /,
-) -> JkceSums: ...
-def jkce_cholesky(
-    probs: Probs,
-    labels: Labels,
-    weights: Doubles | None,
-    label_factor: Doubles | None,
-    kernel: str,
-    bandwidth: float,
-    rank: int,
-    tol: float,
-    random_pivots: bool,
-    seed: int,
-    full: bool,
-    n_threads: int,
-    progress: Progress,
-    /,
 ) -> JkceSums: ...
 def jkce_blocks(
     probs: Probs,
     labels: Labels,
     weights: Doubles | None,
     label_factor: Doubles | None,
-    kernel: str,
-    bandwidth: float,
+    *,
+    kernel: Kernel,
     block_size: int,
     n_threads: int,
     progress: Progress,
-    /,
 ) -> Doubles: ...
+
+# The calibration test and leave-one-out.
+
+def resample_features(
+    probs: Probs,
+    labels: Labels,
+    *,
+    features: Features,
+    ridge: float,
+    n_resamples: int,
+    seed: int,
+    table: int,
+    n_threads: int,
+    progress: Progress,
+) -> Doubles: ...
+def loo_features(
+    probs: Probs,
+    labels: Labels,
+    weights: Doubles | None,
+    label_factor: Doubles | None,
+    *,
+    features: Features,
+    ridges: list[float],
+    n_threads: int,
+) -> Doubles: ...
+
+# ECE and scores.
 
 class Gaps:
     l1: float
@@ -220,72 +284,19 @@ def ece_scalar(
     probs: Probs,
     labels: Labels,
     weights: Doubles | None,
-    class_wise: bool,
-    quantile: bool,
+    *,
+    variant: Variant,
+    strategy: Strategy,
     n_bins: int,
     sum_tolerance: float,
     n_threads: int,
-    /,
 ) -> ScalarBins: ...
 def ece_simplex(
-    probs: Probs, labels: Labels, weights: Doubles | None, n_bins: int, n_threads: int, /
+    probs: Probs, labels: Labels, weights: Doubles | None, *, n_bins: int, n_threads: int
 ) -> SimplexBins: ...
-def scores(probs: Probs, labels: Labels, weights: Doubles | None, n_threads: int, /) -> Scores: ...
-def resample_fourier(
-    probs: Probs,
-    labels: Labels,
-    frequencies: Doubles,
-    linear_part: bool,
-    ridge: float,
-    n_resamples: int,
-    seed: int,
-    table: int,
-    n_threads: int,
-    progress: Progress,
-    /,
-) -> Doubles: ...
-def resample_cholesky(
-    probs: Probs,
-    labels: Labels,
-    kernel: str,
-    bandwidth: float,
-    rank: int,
-    tol: float,
-    random_pivots: bool,
-    pivot_seed: int,
-    ridge: float,
-    n_resamples: int,
-    seed: int,
-    table: int,
-    n_threads: int,
-    progress: Progress,
-    /,
-) -> tuple[Doubles, int]: ...
-def loo_fourier(
-    probs: Probs,
-    labels: Labels,
-    weights: Doubles | None,
-    label_factor: Doubles | None,
-    frequencies: Doubles,
-    linear_part: bool,
-    ridges: list[float],
-    n_threads: int,
-    /,
-) -> Doubles: ...
-def loo_cholesky(
-    probs: Probs,
-    labels: Labels,
-    weights: Doubles | None,
-    label_factor: Doubles | None,
-    kernel: str,
-    bandwidth: float,
-    rank: int,
-    tol: float,
-    seed: int,
-    ridges: list[float],
-    n_threads: int,
-    /,
-) -> Doubles: ...
+def scores(probs: Probs, labels: Labels, weights: Doubles | None, *, n_threads: int) -> Scores: ...
+
+# Data that come in batches.
 
 class AccumulatorState:
     sums: Doubles
@@ -304,59 +315,32 @@ class AccumulatorResult:
     diagonal: float
 
 class Accumulator:
-    def update(
-        self, probs: Probs, labels: Labels, weights: Doubles | None, n_threads: int, /
+    def __init__(
+        self,
+        features: Features,
+        *,
+        n_classes: int,
+        label_factor: Doubles | None,
+        scattered: bool,
+        debias: bool,
+        n_bins: int,
     ) -> None: ...
-    def merge(self, other: AccumulatorState, n_threads: int, /) -> None: ...
+    def update(
+        self, probs: Probs, labels: Labels, weights: Doubles | None, *, n_threads: int
+    ) -> None: ...
+    def merge(self, other: AccumulatorState, *, n_threads: int) -> None: ...
     def merge_arrays(
         self,
         sums: Doubles,
         tail_probs: Doubles,
         tail_labels: Labels,
         tail_weights: Doubles | None,
+        *,
         n_threads: int,
-        /,
     ) -> None: ...
     def state(self) -> AccumulatorState: ...
     def settled(self) -> Doubles: ...
     def rows(self) -> int: ...
     def solve(
-        self, regularization: float | None, full: bool, n_threads: int, /
+        self, *, regularization: float | None, full: bool, n_threads: int
     ) -> AccumulatorResult: ...
-
-def chebyshev_factor(frequencies: Doubles, /) -> Doubles: ...
-def fourier_accumulator(
-    frequencies: Doubles,
-    chebyshev: Doubles,
-    linear_part: bool,
-    label_factor: Doubles | None,
-    scattered: bool,
-    debias: bool,
-    n_bins: int,
-    /,
-) -> Accumulator: ...
-def choose_landmarks(
-    sample: Probs, kernel: str, bandwidth: float, count: int, seed: int, n_threads: int, /
-) -> list[int]: ...
-def landmark_factor(
-    landmarks: Doubles, kernel: str, bandwidth: float, n_threads: int, /
-) -> tuple[Doubles, list[int]]: ...
-def landmark_accumulator(
-    landmarks: Doubles,
-    factor: Doubles,
-    kernel: str,
-    bandwidth: float,
-    label_factor: Doubles | None,
-    scattered: bool,
-    debias: bool,
-    n_bins: int,
-    /,
-) -> Accumulator: ...
-def linear_accumulator(
-    n_classes: int,
-    label_factor: Doubles | None,
-    scattered: bool,
-    debias: bool,
-    n_bins: int,
-    /,
-) -> Accumulator: ...

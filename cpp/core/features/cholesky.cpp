@@ -1,21 +1,18 @@
-#include "cholesky.hpp"
+#include "core/features/cholesky.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-#include "../moments.hpp"
-#include "../products.hpp"
+#include "core/linalg/products.hpp"
 
 namespace ckce {
 
-Cholesky::Cholesky(const Kernel& kernel, const Points& points, Pivoting pivoting,
-                   std::uint64_t seed, Parallel& parallel)
-    : kernel_(kernel),
-      points_(points),
+Cholesky::Cholesky(const Gram& gram, Pivoting pivoting, std::uint64_t seed, Parallel& parallel)
+    : m_(gram.points.q.width()),
       pivoting_(pivoting),
       random_(seed),
-      residual_(kernel.diagonal(points, parallel)) {
-  for (Index i = 0; i < points.n(); ++i)
+      residual_(gram.kernel.diagonal(gram.points, parallel)) {
+  for (Index i = 0; i < residual_.size(); ++i)
     if (residual_[i] > largest_) {
       largest_ = residual_[i];
       largest_row_ = i;
@@ -24,13 +21,12 @@ Cholesky::Cholesky(const Kernel& kernel, const Points& points, Pivoting pivoting
   largest_residual_ = largest_;
 }
 
-void Cholesky::extend(Index rank, double tol, Parallel& parallel) {
-  constexpr Index kCandidates = 64;
+void Cholesky::extend(const Gram& gram, Index rank, double tol, Parallel& parallel) {
   const Index start = d();
-  if (pivoting_ == Pivoting::kGreedy && start == 0 && points_.n() > 2 * kScouts)
-    add_from_scouts(rank, tol, parallel);
+  if (pivoting_ == Pivoting::kGreedy && start == 0 && gram.n() > 2 * kScouts)
+    add_from_scouts(gram, rank, tol, parallel);
   while (d() < rank && residual_trace_ > tol * trace_ && !exhausted()) {
-    add(choose(std::min(kCandidates, rank - d())), parallel);
+    add(gram, choose(std::min(kCandidates, rank - d())), parallel);
     parallel.span(static_cast<double>(d() - start) / static_cast<double>(rank - start), 1.0);
   }
 }
@@ -38,21 +34,22 @@ void Cholesky::extend(Index rank, double tol, Parallel& parallel) {
 // One pass over all rows for each pivot is memory traffic without end where n is large. So the
 // first pivots are those of an evenly spread sample of rows, and all come in by one pass for each
 // panel of them; what the sample missed is sought among all rows after that.
-void Cholesky::add_from_scouts(Index rank, double tol, Parallel& parallel) {
+void Cholesky::add_from_scouts(const Gram& gram, Index rank, double tol, Parallel& parallel) {
   std::vector<Index> rows(kScouts);
-  for (Index i = 0; i < kScouts; ++i) rows[static_cast<std::size_t>(i)] = i * points_.n() / kScouts;
-  const Points scouts = points_.subset(rows);
-  Cholesky factor(kernel_, scouts, Pivoting::kGreedy, 0, parallel);
-  factor.extend(std::min(rank, kScouts), tol, parallel);
+  for (Index i = 0; i < kScouts; ++i) rows[as_size(i)] = i * gram.n() / kScouts;
+  const Points points = gram.points.subset(rows);
+  const Gram scouts{gram.kernel, points};
+  Cholesky factor(scouts, Pivoting::kGreedy, 0, parallel);
+  factor.extend(scouts, std::min(rank, kScouts), tol, parallel);
   std::vector<Index> found;
-  for (const Index pivot : factor.pivots_) found.push_back(rows[static_cast<std::size_t>(pivot)]);
-  add_in_order(found, parallel);
+  for (const Index pivot : factor.pivots_) found.push_back(rows[as_size(pivot)]);
+  add_in_order(gram, found, parallel);
 }
 
-void Cholesky::add_in_order(const std::vector<Index>& rows, Parallel& parallel) {
+void Cholesky::add_in_order(const Gram& gram, const std::vector<Index>& rows, Parallel& parallel) {
   for (auto first = rows.begin(); first != rows.end();) {
     const auto last = first + std::min<Index>(kPanel, rows.end() - first);
-    add({first, last}, parallel);
+    add(gram, {first, last}, parallel);
     first = last;
   }
 }
@@ -72,88 +69,15 @@ std::vector<Index> Cholesky::choose(Index count) {
   return rows;
 }
 
-// The candidates' block of E is factored first. One that those before it explain to the share 1 - s
-// is kept with probability s only: as if drawn one by one, and the block stays well conditioned
-// (Epperly, Tropp, Webber 2024).
-void Cholesky::add(const std::vector<Index>& candidates, Parallel& parallel) {
-  const auto count = static_cast<Index>(candidates.size());
-  const Points chosen = points_.subset(candidates);
-  const Matrix g = rows(candidates);
-  Matrix tile(kPanel, kPanel);
-  kernel_.full_tile(chosen, 0, chosen, 0, tile);
-  Matrix e = tile.topLeftCorner(count, count);
-  add_product_nt(e, -1.0, g, g);
-
-  std::vector<Index> kept;
-  std::vector<Index> kept_rows;
-  Matrix lower = Matrix::Zero(count, count);
-  for (Index c = 0; c < count; ++c) {
-    const auto size = static_cast<Index>(kept.size());
-    Matrix l(size, 1);
-    for (Index k = 0; k < size; ++k) l(k, 0) = e(c, kept[static_cast<std::size_t>(k)]);
-    solve_lower(lower.topLeftCorner(size, size), l);
-    const double rest = e(c, c) - l.squaredNorm();
-    if (rest <= kRoundOff * largest_) {
-      const Index row = candidates[static_cast<std::size_t>(c)];
-      dropped_.emplace_back(row, std::max(rest, 0.0));
-      residual_[row] = 0.0;
-      continue;
-    }
-    if (pivoting_ == Pivoting::kRandom && size > 0 && random_.uniform() * e(c, c) > rest) continue;
-    lower.row(size).head(size) = l.transpose();
-    lower(size, size) = std::sqrt(rest);
-    kept.push_back(c);
-    kept_rows.push_back(candidates[static_cast<std::size_t>(c)]);
-  }
-  const auto width = static_cast<Index>(kept.size());
-  const auto factor = lower.topLeftCorner(width, width);
-  const Points pivots = points_.subset(kept_rows);
-  const Matrix g_pivots = rows(kept_rows);
-  if (width > 0) make_room(width);
-
-  // G_new = (K(:, S) - G G_S') L^-T, E_ii -= |g_new,i|^2
-  struct Summary {
-    double trace = 0.0;
-    double largest = -1.0;
-    Index row = 0;
-  };
-  const Index n_panels = points_.q.count();
-  const Index size = stripe_of(n_panels);
-  const Index stripes = (n_panels + size - 1) / size;
-  std::vector<Summary> summaries(static_cast<std::size_t>(stripes));
-  parallel.each(stripes, [&] {
-    return [&, block = Matrix(kPanel, width)](Index stripe) mutable {
-      Summary& summary = summaries[static_cast<std::size_t>(stripe)];
-      for (Index i = stripe * size; i < std::min((stripe + 1) * size, n_panels); ++i) {
-        const Index n_rows = std::min(kPanel, points_.n() - i * kPanel);
-        auto e_ii = residual_.segment(i * kPanel, n_rows);
-        if (width > 0) {
-          kernel_.full_tile(points_, i, pivots, 0, block);
-          for (const Chunk& chunk : chunks_)
-            if (chunk.used > 0)
-              add_product_nt(block, -1.0, chunk.columns.panel(i).leftCols(chunk.used),
-                             g_pivots.middleCols(chunk.first, chunk.used));
-          solve_lower_transposed_from_right(factor, block);
-          block.bottomRows(kPanel - n_rows).setZero();
-          Chunk& last = chunks_.back();
-          last.columns.panel(i).middleCols(last.used, width) = block;
-          e_ii = (e_ii - block.topRows(n_rows).rowwise().squaredNorm()).cwiseMax(0.0);
-        }
-        summary.trace += e_ii.sum();
-        if (const double largest = e_ii.maxCoeff(); largest > summary.largest) {
-          summary.largest = largest;
-          summary.row = i * kPanel;
-          while (residual_[summary.row] != largest) ++summary.row;  // the first of equals
-        }
-      }
-    };
-  });
-  for (const Index row : kept_rows) {
-    summaries[static_cast<std::size_t>(row / (kPanel * size))].trace -= residual_[row];
+void Cholesky::add(const Gram& gram, const std::vector<Index>& candidates, Parallel& parallel) {
+  const Kept kept = keep(gram, candidates);
+  std::vector<Summary> summaries = append_columns(gram, kept, parallel);
+  const Index stripe = stripe_of(gram.points.q.count());
+  for (const Index row : kept.rows) {
+    summaries[as_size(row / (kPanel * stripe))].trace -= residual_[row];
     residual_[row] = 0.0;
     pivots_.push_back(row);
   }
-  if (width > 0) chunks_.back().used += width;
   residual_trace_ = 0.0;
   largest_residual_ = -1.0;
   for (const Summary& summary : summaries) {
@@ -165,10 +89,94 @@ void Cholesky::add(const std::vector<Index>& candidates, Parallel& parallel) {
   }
 }
 
+// The candidates' block of E is factored first. One that those before it explain to the share 1 - s
+// is kept with probability s only: as if drawn one by one, and the block stays well conditioned
+// (Epperly, Tropp, Webber 2024).
+Cholesky::Kept Cholesky::keep(const Gram& gram, const std::vector<Index>& candidates) {
+  const auto count = static_cast<Index>(candidates.size());
+  const Points chosen = gram.points.subset(candidates);
+  const Matrix g = rows_of_g(candidates);
+  Matrix tile(kPanel, kPanel);
+  gram.kernel.full_tile(chosen, 0, chosen, 0, tile);
+  Matrix e = tile.topLeftCorner(count, count);
+  add_product_nt(e, -1.0, g, g);
+
+  Kept kept;
+  std::vector<Index> at;  // among the candidates
+  Matrix lower = Matrix::Zero(count, count);
+  for (Index c = 0; c < count; ++c) {
+    const Index row = candidates[as_size(c)];
+    const auto size = static_cast<Index>(at.size());
+    Matrix l(size, 1);
+    for (Index k = 0; k < size; ++k) l(k, 0) = e(c, at[as_size(k)]);
+    solve_lower(lower.topLeftCorner(size, size), l);
+    const double rest = e(c, c) - l.squaredNorm();
+    if (rest <= kRoundOff * largest_) {
+      dropped_.emplace_back(row, std::max(rest, 0.0));
+      residual_[row] = 0.0;
+      continue;
+    }
+    if (pivoting_ == Pivoting::kRandom && size > 0 && random_.uniform() * e(c, c) > rest) continue;
+    lower.row(size).head(size) = l.transpose();
+    lower(size, size) = std::sqrt(rest);
+    at.push_back(c);
+    kept.rows.push_back(row);
+  }
+  const auto width = static_cast<Index>(at.size());
+  kept.factor = lower.topLeftCorner(width, width);
+  return kept;
+}
+
+// G_new = (K(:, S) - G G_S') L^-T, E_ii -= |g_new,i|^2
+std::vector<Cholesky::Summary> Cholesky::append_columns(const Gram& gram, const Kept& kept,
+                                                        Parallel& parallel) {
+  const auto width = static_cast<Index>(kept.rows.size());
+  const Points pivots = gram.points.subset(kept.rows);
+  const Matrix g_pivots = rows_of_g(kept.rows);
+  if (width > 0) make_room(width);
+  const Index n_panels = gram.points.q.count();
+  const Index stripe = stripe_of(n_panels);
+  std::vector<Summary> summaries(as_size(count_pieces(n_panels, stripe)));
+  parallel.each(static_cast<Index>(summaries.size()), [&] {
+    return [&, block = Matrix(kPanel, width)](Index task) mutable {
+      for (Index i = task * stripe; i < std::min((task + 1) * stripe, n_panels); ++i) {
+        if (width > 0) {
+          const Index n_rows = gram.points.q.rows(i);
+          gram.kernel.full_tile(gram.points, i, pivots, 0, block);
+          for (const Chunk& chunk : chunks_)
+            if (chunk.used > 0)
+              add_product_nt(block, -1.0, chunk.columns.panel(i).leftCols(chunk.used),
+                             g_pivots.middleCols(chunk.first, chunk.used));
+          solve_lower_transposed_from_right(kept.factor, block);
+          block.bottomRows(kPanel - n_rows).setZero();
+          Chunk& last = chunks_.back();
+          last.columns.panel(i).middleCols(last.used, width) = block;
+          auto e_ii = residual_.segment(i * kPanel, n_rows);
+          e_ii = (e_ii - block.topRows(n_rows).rowwise().squaredNorm()).cwiseMax(0.0);
+        }
+        summarise(i, summaries[as_size(task)]);
+      }
+    };
+  });
+  if (width > 0) chunks_.back().used += width;
+  return summaries;
+}
+
+void Cholesky::summarise(Index panel, Summary& summary) const {
+  const Index begin = panel * kPanel;
+  const auto e_ii = residual_.segment(begin, std::min(kPanel, residual_.size() - begin));
+  summary.trace += e_ii.sum();
+  const double largest = e_ii.maxCoeff();
+  if (!(largest > summary.largest)) return;
+  summary.largest = largest;
+  summary.row = begin;
+  while (residual_[summary.row] != largest) ++summary.row;
+}
+
 void Cholesky::make_room(Index columns) {
-  constexpr Index kWidth = 16;
   if (chunks_.empty() || chunks_.back().used + columns > chunks_.back().columns.width())
-    chunks_.push_back({Panels(points_.n(), std::max(kWidth, columns), Panels::Unset()), d(), 0});
+    chunks_.push_back(
+        {Panels(residual_.size(), std::max(kChunkColumns, columns), Panels::Unset()), d(), 0});
 }
 
 Vector Cholesky::residual() const {
@@ -177,7 +185,14 @@ Vector Cholesky::residual() const {
   return e_ii;
 }
 
-Matrix Cholesky::rows(const std::vector<Index>& which) const {
+Vector Cholesky::left_out(Index begin, const In& q, const In&) const {
+  Vector e_ii = residual_.segment(begin, q.rows());
+  for (const auto& [row, rest] : dropped_)
+    if (row >= begin && row < begin + q.rows()) e_ii[row - begin] = rest;
+  return e_ii;
+}
+
+Matrix Cholesky::rows_of_g(const std::vector<Index>& which) const {
   Matrix g(static_cast<Index>(which.size()), d());
   for (std::size_t k = 0; k < which.size(); ++k)
     for (const Chunk& chunk : chunks_)
@@ -195,17 +210,13 @@ void Cholesky::fill(Index begin, const In& q, MatrixRef phi) const {
   }
 }
 
-Solution solve_cholesky(const Kernel& kernel, const Samples& samples, const LabelKernel& label,
-                        Index rank, double tol, Pivoting pivoting, std::uint64_t seed, double ridge,
-                        bool full, Parallel& parallel) {
-  const Points points = kernel.points(samples.probs, parallel);
-  Cholesky factor(kernel, points, pivoting, seed, parallel);
-  factor.extend(std::min(rank, samples.n()), tol, parallel);
-  const Vector residual = factor.residual();
-  Solution solution =
-      solve_features(factor, samples, label, ridge, &residual, full, Precision::kFloat64, parallel);
-  solution.rank = factor.d();
-  return solution;
+Cholesky factor_kernel(const Kernel& kernel, const Probs& probs, Index rank, double tol,
+                       Pivoting pivoting, std::uint64_t seed, Parallel& parallel) {
+  const Points points = kernel.points(probs, parallel);
+  const Gram gram{kernel, points};
+  Cholesky factor(gram, pivoting, seed, parallel);
+  factor.extend(gram, std::min(rank, probs.n), tol, parallel);
+  return factor;
 }
 
 }  // namespace ckce

@@ -1,15 +1,17 @@
-// G with G G' ~ K by incomplete Cholesky factorisation with pivoting (paper, section "Empirical
-// Evaluation"; Fine and Scheinberg 2002). E = K - G G' >= 0, and its diagonal is known.
+// G (n, d) with G G' ~ K by incomplete Cholesky factorisation with pivoting (paper, section
+// "Empirical Evaluation", below eq. (7); Fine and Scheinberg 2002). E = K - G G' >= 0, and its
+// diagonal is known. G has rows for the points that it was made of only.
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
-#include "../kernels/kernel.hpp"
-#include "../parallel.hpp"
-#include "../random.hpp"
-#include "../residuals.hpp"
-#include "features.hpp"
+#include "core/base/panels.hpp"
+#include "core/base/parallel.hpp"
+#include "core/base/random.hpp"
+#include "core/features/features.hpp"
+#include "core/kernels/kernel.hpp"
 
 namespace ckce {
 
@@ -20,23 +22,28 @@ enum class Pivoting {
 
 class Cholesky : public Features {
  public:
-  Cholesky(const Kernel& kernel, const Points& points, Pivoting pivoting, std::uint64_t seed,
-           Parallel& parallel);
+  // Without columns yet. Whatever adds some must be given the same `gram`.
+  Cholesky(const Gram& gram, Pivoting pivoting, std::uint64_t seed, Parallel& parallel);
 
   // Adds columns until tr E <= tol tr K, or there are `rank`, or E is down at the level of
   // round-off. O(n rank (m + rank))
-  void extend(Index rank, double tol, Parallel& parallel);
+  void extend(const Gram& gram, Index rank, double tol, Parallel& parallel);
 
   // Adds these rows, one after the other, but for those that are explained down to the level of
   // round-off. O(n rank (m + rank))
-  void add_in_order(const std::vector<Index>& rows, Parallel& parallel);
+  void add_in_order(const Gram& gram, const std::vector<Index>& rows, Parallel& parallel);
 
   using Features::fill;
   Index d() const override { return static_cast<Index>(pivots_.size()); }
+  Index m() const override { return m_; }
+  std::optional<Index> rows() const override { return residual_.size(); }
   void fill(Index begin, const In& q, MatrixRef phi) const override;
+  bool certified() const override { return true; }
+  Vector left_out(Index begin, const In& q, const In& phi) const override;
+
   Vector residual() const;  // E_ii (n,)
   const std::vector<Index>& pivots() const { return pivots_; }
-  Matrix rows(const std::vector<Index>& which) const;  // of G so far
+  Matrix rows_of_g(const std::vector<Index>& which) const;
   bool exhausted() const { return largest_residual_ <= kRoundOff * largest_; }
 
  private:
@@ -46,16 +53,25 @@ class Cholesky : public Features {
     Index first;
     Index used;
   };
+  struct Kept {  // candidates that become pivots
+    std::vector<Index> rows;
+    Matrix factor;  // L of their block of E
+  };
+  struct Summary {  // of E_ii over a stripe of panels
+    double trace = 0.0;
+    double largest = -1.0;
+    Index row = 0;  // the first that has it
+  };
 
-  static constexpr Index kScouts = 8192;
-
-  void add_from_scouts(Index rank, double tol, Parallel& parallel);
+  void add_from_scouts(const Gram& gram, Index rank, double tol, Parallel& parallel);
   std::vector<Index> choose(Index count);
-  void add(const std::vector<Index>& candidates, Parallel& parallel);
+  void add(const Gram& gram, const std::vector<Index>& candidates, Parallel& parallel);
+  Kept keep(const Gram& gram, const std::vector<Index>& candidates);
+  std::vector<Summary> append_columns(const Gram& gram, const Kept& kept, Parallel& parallel);
+  void summarise(Index panel, Summary& summary) const;
   void make_room(Index columns);
 
-  const Kernel& kernel_;
-  const Points& points_;
+  Index m_;
   Pivoting pivoting_;
   SplitMix64 random_;
   std::vector<Chunk> chunks_;
@@ -69,9 +85,8 @@ class Cholesky : public Features {
   Index largest_row_ = 0;
 };
 
-// CKCE with G in place of Phi, and the certificate that E gives. O(n rank (m + rank))
-Solution solve_cholesky(const Kernel& kernel, const Samples& samples, const LabelKernel& label,
-                        Index rank, double tol, Pivoting pivoting, std::uint64_t seed, double ridge,
-                        bool full, Parallel& parallel);
+// The factor of K over these predictions, of at most `rank` columns. O(n rank (m + rank))
+Cholesky factor_kernel(const Kernel& kernel, const Probs& probs, Index rank, double tol,
+                       Pivoting pivoting, std::uint64_t seed, Parallel& parallel);
 
 }  // namespace ckce

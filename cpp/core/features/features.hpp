@@ -1,11 +1,12 @@
-// Maps phi with Phi Phi' ~ K. Rows come in blocks; Phi never exists whole.
+// Maps phi with Phi Phi' ~ K, the Phi-hat of eq. (9) of the paper, transposed: rows are samples.
+// They come in blocks; Phi never exists whole.
 #pragma once
 
 #include <limits>
+#include <optional>
 #include <stdexcept>
 
-#include "../products.hpp"
-#include "../types.hpp"
+#include "core/base/types.hpp"
 
 namespace ckce {
 
@@ -13,20 +14,31 @@ class Features {
  public:
   virtual ~Features() = default;
   virtual Index d() const = 0;
+  virtual Index m() const = 0;
+  // The number of rows, if the map knows these rows only.
+  virtual std::optional<Index> rows() const { return std::nullopt; }
   // True if the first m features are q itself; then Phi'Q is a sub-block of Phi'Phi.
   virtual bool starts_with_q() const { return false; }
+
   // phi(i, :) = phi(q_i) for the samples begin, begin + 1, ..., whose predictions are q (rows, m).
   virtual void fill(Index begin, const In& q, MatrixRef phi) const = 0;
-  // Tr K from sum w and sum w |q|^2, for maps with Phi Phi' <= K; infinity for others.
+  // The same in float32, for precision="mixed".
+  virtual void fill(Index, const FloatIn&, FloatMatrixRef) const {
+    throw std::logic_error("this feature map is float64 only");
+  }
+
+  // True if E = K - Phi Phi' is positive semi-definite. Then its diagonal certifies how far CKCE
+  // is from that under K, and what follows has a meaning.
+  virtual bool certified() const { return false; }
+  // E_ii, or a little more where it is the difference of rounded numbers, for the same samples.
+  // (rows,)
+  virtual Vector left_out(Index /*begin*/, const In& /*q*/, const In& /*phi*/) const { return {}; }
+  // Tr K from sum_i w_i and sum_i w_i |q_i|^2, for certified maps of any rows; infinity for others.
   virtual double trace(double /*weight*/, double /*sharpness*/) const {
     return std::numeric_limits<double>::infinity();
   }
   // How far rounding may move Tr K - Tr Phi Phi', with the lower triangle of Phi'diag(w)Phi.
   virtual double trace_error(const Matrix&, double /*rows*/, double /*trace*/) const { return 0.0; }
-  // `fill` in float32; only streaming feature maps have it.
-  virtual void fill(Index, const FloatIn&, FloatMatrixRef) const {
-    throw std::logic_error("this feature map is float64 only");
-  }
 };
 
 }  // namespace ckce

@@ -1,9 +1,10 @@
-#include "fourier.hpp"
+#include "core/features/fourier.hpp"
 
 #include <cmath>
 #include <utility>
 
-#include "../elementary.hpp"
+#include "core/base/elementary.hpp"
+#include "core/linalg/products.hpp"
 
 namespace ckce {
 

@@ -1,8 +1,9 @@
 // phi(q) = [q | cos(w_1'q) .. cos(w_D'q) | sin(w_1'q) .. sin(w_D'q)], trigonometric part / sqrt(D):
-// random Fourier features (paper, section "Random Fourier Feature Implementation").
+// the random Fourier features phi-hat above eq. (9) of the paper, with D << n of them in place of
+// K.
 #pragma once
 
-#include "features.hpp"
+#include "core/features/features.hpp"
 
 namespace ckce {
 
@@ -17,6 +18,7 @@ class Fourier : public Features {
   // The same with a factor that was computed before: a state's features must not change.
   Fourier(Matrix frequencies, Matrix chebyshev, bool linear_part);
 
+  Index m() const override { return frequencies_.cols(); }
   Index d() const override { return trigonometric_ + (linear_part_ ? frequencies_.cols() : 0); }
   bool starts_with_q() const override { return linear_part_; }
 

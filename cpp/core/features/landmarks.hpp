@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "../kernels/kernel.hpp"
-#include "features.hpp"
+#include "core/features/features.hpp"
+#include "core/kernels/kernel.hpp"
 
 namespace ckce {
 
@@ -23,25 +23,30 @@ struct LandmarkFactor {
 };
 
 // O(r^2 (m + r))
-LandmarkFactor factor_landmarks(const Kernel& kernel, const Probs& landmarks, Parallel& parallel);
+LandmarkFactor factor_landmarks(const Kernel& kernel, const Probs& points, Parallel& parallel);
 
 class Landmarks : public Features {
  public:
   // The factor is given, because a state's features must not change: L depends on the machine in
   // its last digits, and where K(S, S) is nearly singular that shows.
-  Landmarks(std::unique_ptr<const Kernel> kernel, const Probs& landmarks, Matrix factor);
+  Landmarks(std::shared_ptr<const Kernel> kernel, const Matrix& points, Matrix factor);
 
   using Features::fill;
   Index d() const override { return factor_.rows(); }
+  Index m() const override { return mean_.size(); }
   // O(r (m + r)) for each row
   void fill(Index begin, const In& q, MatrixRef phi) const override;
+
+  bool certified() const override { return true; }
+  // O(r^2) for each row
+  Vector left_out(Index begin, const In& q, const In& phi) const override;
   double trace(double weight, double sharpness) const override;
   double trace_error(const Matrix& phi_phi, double rows, double trace) const override;
 
  private:
-  std::unique_ptr<const Kernel> kernel_;
+  std::shared_ptr<const Kernel> kernel_;
   Vector mean_;  // of the landmarks: where the kernel's coordinates are centred
-  Points landmarks_;
+  Points points_;
   Matrix factor_;
 };
 

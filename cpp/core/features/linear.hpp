@@ -1,7 +1,7 @@
-// phi(q) = q: the linear kernel's exact features.
+// phi(q) = q: the linear kernel's exact features, the first part of the paper's phi-hat.
 #pragma once
 
-#include "features.hpp"
+#include "core/features/features.hpp"
 
 namespace ckce {
 
@@ -10,6 +10,7 @@ class LinearFeatures : public Features {
   using Features::fill;
   explicit LinearFeatures(Index m) : m_(m) {}
   Index d() const override { return m_; }
+  Index m() const override { return m_; }
   bool starts_with_q() const override { return true; }
   void fill(Index, const In& q, MatrixRef phi) const override { phi = q; }
 

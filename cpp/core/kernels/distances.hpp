@@ -1,8 +1,8 @@
 // Tiles of distances and products, summed in registers.
 #pragma once
 
-#include "../elementary.hpp"
-#include "../types.hpp"
+#include "core/base/elementary.hpp"
+#include "core/base/sizes.hpp"
 
 namespace ckce {
 

@@ -1,9 +1,9 @@
-// k(p, q) = exp(-|p - q|^2 / (2 bandwidth^2))
+// k(p, q) = exp(-|p - q|^2 / (2 bandwidth^2)), the second term of eq. (8) of the paper.
 #pragma once
 
-#include "../products.hpp"
-#include "distances.hpp"
-#include "kernel.hpp"
+#include "core/kernels/distances.hpp"
+#include "core/kernels/kernel.hpp"
+#include "core/linalg/products.hpp"
 
 namespace ckce {
 
@@ -42,7 +42,7 @@ class Gaussian : public Kernel {
       const Lanes exponents = dots - Eigen::Map<const Lanes>(a_half + row) - b_half[column];
       exp_of_negative(exponents.min(0.0), to);
     };
-    if (m <= kSmall) return tile_of<Dot>(a_x, b_x, m, out, finish);
+    if (m <= kFewClasses) return tile_of<Dot>(a_x, b_x, m, out, finish);
     out.setZero();
     add_product_nt(out, 1.0, a.x.panel(i), b.x.panel(j).topRows(out.cols()));
     for (Index column = 0; column < out.cols(); ++column)
@@ -51,7 +51,6 @@ class Gaussian : public Kernel {
   }
 
  private:
-  static constexpr Index kSmall = 32;  // up to here sums in registers beat a packed product
   double bandwidth_;
 };
 

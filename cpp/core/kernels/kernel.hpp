@@ -4,12 +4,13 @@
 // linear part is kept apart because its products cost O(n m^2), not O(n^2 m).
 #pragma once
 
-#include <algorithm>
 #include <memory>
 #include <string>
+#include <vector>
 
-#include "../parallel.hpp"
-#include "../types.hpp"
+#include "core/base/panels.hpp"
+#include "core/base/parallel.hpp"
+#include "core/base/samples.hpp"
 
 namespace ckce {
 
@@ -25,10 +26,6 @@ struct Points {
   Points subset(const std::vector<Index>& rows) const;
 };
 
-// Panels of a task that only passes over rows: few enough for all threads to have some, and where
-// there are many, so many that threads stay out of each other's pages.
-inline Index stripe_of(Index n_panels) { return std::clamp<Index>(n_panels / 32, 1, 128); }
-
 class Kernel {
  public:
   virtual ~Kernel() = default;
@@ -41,13 +38,22 @@ class Kernel {
 
   Points points(const Probs& probs, Parallel& parallel) const;
   // Rows in coordinates of other points, whose mean is given.
-  Points points(const Eigen::Ref<const Matrix>& rows, const Vector& mean, Parallel& parallel) const;
+  Points points(const In& rows, const Vector& mean, Parallel& parallel) const;
   // out(i, j) = k(a_i, b_j)
   void full_tile(const Points& a, Index i, const Points& b, Index j, MatrixRef out) const;
   // k(q_i, q_i) (n,); every own part here is 1 on the diagonal.
   Vector diagonal(const Points& points, Parallel& parallel) const;
+  Vector diagonal(const In& q) const;
 };
 
-std::unique_ptr<Kernel> make_kernel(const std::string& name, double bandwidth);
+// K over points, of which tiles are computed as they are needed. (n, n)
+struct Gram {
+  const Kernel& kernel;
+  const Points& points;
+
+  Index n() const { return points.n(); }
+};
+
+std::unique_ptr<Kernel> make_kernel(const std::string& name, double bandwidth);  // registry.cpp
 
 }  // namespace ckce

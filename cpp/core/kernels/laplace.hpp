@@ -1,8 +1,8 @@
 // k(p, q) = exp(-|p - q|_1 / bandwidth)
 #pragma once
 
-#include "distances.hpp"
-#include "kernel.hpp"
+#include "core/kernels/distances.hpp"
+#include "core/kernels/kernel.hpp"
 
 namespace ckce {
 

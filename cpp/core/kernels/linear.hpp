@@ -1,7 +1,7 @@
-// k(p, q) = <p, q>
+// k(p, q) = <p, q>, the first term of eq. (8) of the paper.
 #pragma once
 
-#include "kernel.hpp"
+#include "core/kernels/kernel.hpp"
 
 namespace ckce {
 

@@ -1,8 +1,8 @@
-// k(p, q) = <p, q> + exp(-|p - q|^2 / (2 bandwidth^2)), the paper's eq. (kernel): universal, and
-// its RKHS contains the linear maps q -> <v, q> that the operator of Z needs.
+// k(p, q) = <p, q> + exp(-|p - q|^2 / (2 bandwidth^2)), eq. (8) of the paper: universal,
+// and its RKHS contains the linear maps q -> <v, q> that the operator of Z needs.
 #pragma once
 
-#include "gaussian.hpp"
+#include "core/kernels/gaussian.hpp"
 
 namespace ckce {
 

@@ -1,11 +1,10 @@
 // The one list of kernels: a new kernel is a file beside this one and a line in `make_kernel`.
 #include <stdexcept>
 
-#include "../products.hpp"
-#include "gaussian.hpp"
-#include "laplace.hpp"
-#include "linear.hpp"
-#include "linear_gaussian.hpp"
+#include "core/kernels/gaussian.hpp"
+#include "core/kernels/laplace.hpp"
+#include "core/kernels/linear.hpp"
+#include "core/kernels/linear_gaussian.hpp"
 
 namespace ckce {
 
@@ -15,64 +14,6 @@ std::unique_ptr<Kernel> make_kernel(const std::string& name, double bandwidth) {
   if (name == LinearGaussian::name) return std::make_unique<LinearGaussian>(bandwidth);
   if (name == Laplace::name) return std::make_unique<Laplace>(bandwidth);
   throw std::invalid_argument("kernel must be a registered name, got '" + name + "'");
-}
-
-Points Points::subset(const std::vector<Index>& rows) const {
-  const auto count = static_cast<Index>(rows.size());
-  Points chosen;
-  chosen.expanded = expanded;
-  chosen.q = Panels(count, q.width());
-  chosen.x = Panels(count, x.width());
-  chosen.half_norms = Matrix::Zero(kPanel, Panels::count(count));
-  for (Index i = 0; i < count; ++i) {
-    const Index row = rows[static_cast<std::size_t>(i)];
-    chosen.q.row(i) = q.row(row);
-    if (x.width() == 0) continue;
-    chosen.x.row(i) = x.row(row);
-    chosen.half_norms(i % kPanel, i / kPanel) = half_norms(row % kPanel, row / kPanel);
-  }
-  return chosen;
-}
-
-Points Kernel::points(const Probs& probs, Parallel& parallel) const {
-  Points points;
-  points.q = Panels(probs.n, probs.m, Panels::Unset());
-  Matrix sums(probs.m, points.q.count());
-  parallel.each_striped(points.q.count(), stripe_of(points.q.count()), [&](Index i) {
-    const Index rows = std::min(kPanel, probs.n - i * kPanel);
-    points.q.panel(i).bottomRows(kPanel - rows).setZero();
-    probs.load(i * kPanel, rows, points.q.panel(i));
-    sums.col(i) = points.q.panel(i).colwise().sum().transpose();
-  });
-  prepare(points, sums.rowwise().sum() / static_cast<double>(probs.n), parallel);
-  return points;
-}
-
-Points Kernel::points(const Eigen::Ref<const Matrix>& rows, const Vector& mean,
-                      Parallel& parallel) const {
-  Points points;
-  points.q = Panels(rows.rows(), rows.cols());
-  for (Index i = 0; i < points.q.count(); ++i) {
-    const Index count = std::min(kPanel, rows.rows() - i * kPanel);
-    points.q.panel(i).topRows(count) = rows.middleRows(i * kPanel, count);
-  }
-  prepare(points, mean, parallel);
-  return points;
-}
-
-Vector Kernel::diagonal(const Points& points, Parallel& parallel) const {
-  Vector k = Vector::Constant(points.n(), has_own_part() ? 1.0 : 0.0);
-  if (has_linear_part())
-    parallel.each_striped(points.q.count(), stripe_of(points.q.count()), [&](Index i) {
-      const Index rows = std::min(kPanel, points.n() - i * kPanel);
-      k.segment(i * kPanel, rows) += points.q.panel(i).topRows(rows).rowwise().squaredNorm();
-    });
-  return k;
-}
-
-void Kernel::full_tile(const Points& a, Index i, const Points& b, Index j, MatrixRef out) const {
-  tile(a, i, b, j, out);
-  if (has_linear_part()) add_product_nt(out, 1.0, a.q.panel(i), b.q.panel(j).topRows(out.cols()));
 }
 
 }  // namespace ckce

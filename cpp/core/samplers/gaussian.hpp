@@ -1,8 +1,8 @@
 // Independent draws, frequency after frequency (Rahimi and Recht 2007).
 #pragma once
 
-#include "../random.hpp"
-#include "../types.hpp"
+#include "core/base/random.hpp"
+#include "core/base/types.hpp"
 
 namespace ckce {
 

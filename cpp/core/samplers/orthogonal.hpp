@@ -2,7 +2,7 @@
 // is still N(0, I), but together they cover directions evenly (Yu et al. 2016).
 #pragma once
 
-#include "gaussian.hpp"
+#include "core/samplers/gaussian.hpp"
 
 namespace ckce {
 

@@ -2,10 +2,10 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "gaussian.hpp"
-#include "orthogonal.hpp"
-#include "sampler.hpp"
-#include "sobol.hpp"
+#include "core/samplers/gaussian.hpp"
+#include "core/samplers/orthogonal.hpp"
+#include "core/samplers/sampler.hpp"
+#include "core/samplers/sobol.hpp"
 
 namespace ckce {
 namespace {

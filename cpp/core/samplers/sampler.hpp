@@ -1,4 +1,5 @@
-// Frequencies w_1, ..., w_D with E cos(w'(p - q)) = k(p, q), for bandwidth 1.
+// Frequencies w_1, ..., w_D with E cos(w'(p - q)) = k(p, q), for bandwidth 1 (paper, section
+// "Random Fourier Feature Implementation").
 //
 // On the simplex only the part of w orthogonal to (1, ..., 1) acts, so Gaussian frequencies are
 // drawn in that (m - 1)-dimensional space (Helmert's basis): one dimension less to cover.
@@ -7,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "../types.hpp"
+#include "core/base/types.hpp"
 
 namespace ckce {
 

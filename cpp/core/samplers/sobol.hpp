@@ -6,8 +6,8 @@
 
 #include <vector>
 
-#include "../random.hpp"
-#include "../types.hpp"
+#include "core/base/random.hpp"
+#include "core/base/types.hpp"
 
 namespace ckce {
 

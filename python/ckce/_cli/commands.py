@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 import ckce
 from ckce._cli.terminal import Style
-from ckce._input.words import printable
-from ckce._results.table import number, table
+from ckce._input import printable
+from ckce._results import number, table
 
 _LONG = 10_000  # rows from which a progress bar is worth its line
 _IN_MEMORY = 2**25  # numbers; above, predictions stay on disk

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from ckce._cli.terminal import Style, complain, wants_colours
-from ckce._input.words import nearest
+from ckce._input import nearest
 
 _EPILOG = """\
 exit codes: 0 done; 1 the files or their numbers are wrong; 2 the command line is wrong;

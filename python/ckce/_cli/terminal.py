@@ -4,7 +4,7 @@ import os
 import sys
 from typing import IO
 
-from ckce._input.words import printable
+from ckce._input import printable
 
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ckce._compare.sensitivity import Sensitivity, run_sensitivity
-from ckce._metrics.evaluate import _digits, _under_one_another, load_pandas
+from ckce._metrics.estimate import Estimate
 from ckce._plots import comparison as _compare_plot
+from ckce._results import aligned, finite, load_pandas, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -145,6 +145,8 @@ class Comparison:
         Shape of the data.
     signature : str
         Names everything that changes the numbers.
+    estimates : dict of Estimate
+        What was computed of each model, by name.
     """
 
     names: tuple[str, ...]
@@ -159,6 +161,7 @@ class Comparison:
     n_samples: int
     n_classes: int
     signature: str
+    estimates: dict[str, Estimate] = field(repr=False, compare=False)
     # debiased(bandwidth, regularization, n_frequencies, seed) of the models, in the order of `names`
     _rerun: Callable[..., list[float]] = field(repr=False, compare=False)
 
@@ -194,21 +197,21 @@ class Comparison:
         percent = f"{100 * self.level:g} % interval"
         columns = {
             "accuracy": [f"{m.accuracy:.4f}" for m in self.models],
-            "log loss": [_digits(m.log_loss) for m in self.models],
-            "Brier": [_digits(m.brier) for m in self.models],
-            "ECE": [_digits(m.ece) for m in self.models],
-            "JKCE": [_digits(m.jkce) for m in self.models],
-            "CKCE": [_digits(m.ckce) for m in self.models],
-            "floor": [_digits(m.floor) for m in self.models],
-            "debiased": [_digits(m.debiased) for m in self.models],
+            "log loss": [number(m.log_loss) for m in self.models],
+            "Brier": [number(m.brier) for m in self.models],
+            "ECE": [number(m.ece) for m in self.models],
+            "JKCE": [number(m.jkce) for m in self.models],
+            "CKCE": [number(m.ckce) for m in self.models],
+            "floor": [number(m.floor) for m in self.models],
+            "debiased": [number(m.debiased) for m in self.models],
         }
-        aligned = {title: _under_one_another(cells) for title, cells in columns.items()}
-        lows = _under_one_another([_digits(m.low) for m in self.models])
-        highs = _under_one_another([_digits(m.high) for m in self.models])
-        aligned[percent] = [f"{a} to {b}" for a, b in zip(lows, highs, strict=True)]
+        lined_up = {title: aligned(cells) for title, cells in columns.items()}
+        lows = aligned([number(m.low) for m in self.models])
+        highs = aligned([number(m.high) for m in self.models])
+        lined_up[percent] = [f"{a} to {b}" for a, b in zip(lows, highs, strict=True)]
         if any(m.p_value is not None for m in self.models):
-            aligned["p-value"] = [f"{m.p_value:.4g}" for m in self.models]
-        return list(aligned), list(aligned.values())
+            lined_up["p-value"] = [f"{m.p_value:.4g}" for m in self.models]
+        return list(lined_up), list(lined_up.values())
 
     def _sentences(self) -> list[str]:
         """All pairs of three models; of more, neighbours in the ranking, and a count of the rest."""
@@ -272,9 +275,9 @@ class Comparison:
         """Everything, ready for JSON; what is not finite becomes None."""
         return {
             "headline": self.headline,
-            "models": [_finite(model) for model in self.models],
-            "pairs": [_finite(pair) for pair in self.pairs],
-            "warnings": [_finite(rail) for rail in self.warnings],
+            "models": [finite_record(model) for model in self.models],
+            "pairs": [finite_record(pair) for pair in self.pairs],
+            "warnings": [finite_record(rail) for rail in self.warnings],
             "level": self.level,
             "method": self.method,
             "bandwidth": self.bandwidth,
@@ -310,7 +313,7 @@ class Comparison:
         regularizations: Sequence[float] = (0.1, 0.3, 1.0, 3.0),
         n_frequencies: Sequence[int] = (50, 100, 200),
         seeds: Sequence[int] = (0, 1, 2),
-        progress: bool = False,
+        progress: bool | None = None,
     ) -> Sensitivity:
         """Whether the ranking survives other bandwidths, lambdas, frequencies and seeds.
 
@@ -321,7 +324,7 @@ class Comparison:
         n_frequencies, seeds : sequences of int
             For ``method="fourier"``: numbers of frequencies and their seeds, all combinations, at
             the comparison's own bandwidth and lambda.
-        progress : bool
+        progress : bool, optional
             Show a progress bar (needs tqdm).
 
         Returns
@@ -346,8 +349,5 @@ class Comparison:
         )
 
 
-def _finite(record: Any) -> dict[str, Any]:
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in dataclasses.asdict(record).items()
-    }
+def finite_record(record: Any) -> dict[str, Any]:
+    return finite(dataclasses.asdict(record))

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ckce._input.samples import check_count, check_positive, check_seed
-from ckce._metrics.ckce import _progress
+from ckce._input import check_count, check_positive, check_seed
 from ckce._plots import comparison as _compare_plot
+from ckce._problem import progress_bar
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -89,7 +89,7 @@ def run_sensitivity(
     fourier: bool,
     factors: tuple[Sequence[float], Sequence[float]],
     draws: tuple[Sequence[int], Sequence[int]],
-    progress: bool,
+    progress: bool | None,
 ) -> Sensitivity:
     """Run all settings; `significant` holds the pairs (better, worse) whose order matters."""
     of_bandwidth = _checked("bandwidths", factors[0], check_positive)
@@ -108,7 +108,7 @@ def run_sensitivity(
             for seed in _checked("seeds", draws[1], lambda _, value: check_seed(value))
         ]
     rows = []
-    with _progress(progress, "sensitivity") as report:
+    with progress_bar(progress, "sensitivity") as report:
         for done, setting in enumerate(settings, 1):
             rows.append(rerun(setting))
             if report is not None:

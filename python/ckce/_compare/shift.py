@@ -5,28 +5,30 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ckce._config import resolve_threads
-from ckce._input.samples import (
-    Samples,
-    check_bool,
-    check_choice,
-    check_level,
-    check_positive,
-    check_samples,
-    check_seed,
-)
-from ckce._metrics.ckce import _progress, estimate
-from ckce._metrics.evaluate import _digits, load_pandas, top_label_ece
-from ckce._metrics.jkce import jkce_estimate
+from ckce._input import Samples, check_choice, check_level, check_samples
+from ckce._methods import Method
+from ckce._metrics.ece import ece_estimate_of
+from ckce._metrics.estimate import estimate_of
+from ckce._metrics.jkce import jkce_estimate_of
 from ckce._metrics.scores import scores_of
-from ckce._plots import comparison as _compare_plot
-from ckce._problem.bandwidth import pooled_median
-from ckce._problem.kernels import KERNELS
+from ckce._problem import (
+    Bandwidth,
+    Problem,
+    Regularization,
+    Settings,
+    check_bandwidth_option,
+    check_regularization,
+    check_settings,
+    median_of,
+    problem_of,
+    progress_bar,
+)
+from ckce._results import load_pandas, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,7 +49,7 @@ class ShiftPoint:
     n_samples : int
         Rows of it.
     accuracy, ece : float
-        Accuracy, and top-label ECE (L1, ten bins), which has no interval.
+        Accuracy, and top-label ECE (L1, 15 bins), which has no interval.
     jkce, jkce_se, jkce_low, jkce_high : float
         Unbiased JKCE, its standard error and interval.
     ckce, floor : float
@@ -147,9 +149,9 @@ class ShiftCurve:
             f"  debiased  {100 * self.level:g} % interval",
         ]
         lines += [
-            f"{p.model:<{left}}  {p.shift!s:>{width}}  {p.accuracy:8.4f}  {_digits(p.ece):>6}  "
-            f"{_digits(p.jkce):>9}  {_digits(p.ckce):>7}  {_digits(p.floor):>7}  "
-            f"{_digits(p.debiased):>8}  {_digits(p.low)} to {_digits(p.high)}"
+            f"{p.model:<{left}}  {p.shift!s:>{width}}  {p.accuracy:8.4f}  {number(p.ece):>6}  "
+            f"{number(p.jkce):>9}  {number(p.ckce):>7}  {number(p.floor):>7}  "
+            f"{number(p.debiased):>8}  {number(p.low)} to {number(p.high)}"
             for p in self.points
         ]
         return "\n".join([*lines, "", *(self.sentence(metric) for metric in METRICS)])
@@ -177,7 +179,9 @@ class ShiftCurve:
 
     def plot(self, axes: Sequence[Axes] | None = None, *, xlabel: str = "Shift") -> Any:
         """CKCE, JKCE and ECE over the shifts, in three axes; bands are intervals."""
-        return _compare_plot.shift_panels(self, axes, xlabel)
+        from ckce._plots import comparison
+
+        return comparison.shift_panels(self, axes, xlabel)
 
 
 def shift_curve(
@@ -187,15 +191,15 @@ def shift_curve(
     shifts: Sequence[float | str] | None = None,
     level: float = 0.95,
     bandwidth: float | str = "own",
-    method: str = "auto",
+    method: str | Method = "auto",
     kernel: str = "linear_gaussian",
     regularization: float | None = None,
     labels: Any = None,
     random_state: int = 0,
+    input: str = "probs",
     normalize: bool = False,
-    from_logits: bool = False,
     n_threads: int | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> ShiftCurve:
     """CKCE, JKCE and ECE of models over a series of shifted data sets, with intervals.
 
@@ -215,9 +219,12 @@ def shift_curve(
     bandwidth : "own", "pooled" or float
         The median of each model on each set, as in the paper; one median over all of them; or a
         number.
-    method : {"auto", "exact", "fourier", "cholesky"}
+    method : {"auto", "exact", "fourier", "cholesky", "landmarks"}, or an object with options
         Of CKCE and JKCE alike; see `ckce`.
-    kernel, regularization, labels, random_state, normalize, from_logits, n_threads, progress
+    regularization : float, optional
+        One lambda for all sets; by default n^(-1/4) for the n of the smallest, because values at
+        different lambdas are not comparable.
+    kernel, labels, random_state, input, normalize, n_threads, progress
         As in `ckce`.
 
     Returns
@@ -241,50 +248,64 @@ def shift_curve(
     CKCE has the models in one order at all 2 shifts; the range of a model is at most 92% of its mean
     """
     level = check_level(level)
-    if regularization is not None:
-        check_positive("regularization", regularization)  # one lambda for all, never chosen apart
-    seed = check_seed(random_state)
-    threads = resolve_threads(n_threads)
+    rule = check_bandwidth_option(bandwidth, ("own", "pooled"))
+    check_regularization(regularization, loo=False)  # one lambda for all, never chosen apart
+    settings = check_settings(
+        "ckce",
+        method=method,
+        kernel=kernel,
+        bandwidth="median" if isinstance(rule, str) else rule,
+        regularization=regularization,
+        random_state=random_state,
+        n_threads=n_threads,
+    )
     cells = _check_cells(
         y_true,
         y_prob,
         labels=labels,
-        sample_weight=None,
-        normalize=check_bool("normalize", normalize),
-        from_logits=check_bool("from_logits", from_logits),
-        n_threads=threads,
+        input=input,
+        normalize=normalize,
+        n_threads=settings.n_threads,
     )
-    count = len(next(iter(cells.values())))
-    names = tuple(cells)
+    names, count = tuple(cells), len(next(iter(cells.values())))
     marks = tuple(range(count)) if shifts is None else tuple(_plain(shift) for shift in shifts)
     if len(marks) != count or len(set(marks)) != count:
         raise ValueError(f"shifts must name the {count} data sets of each model, got {shifts!r}")
-    gamma, rule = _bandwidth_rule(bandwidth, kernel, cells, seed, threads)
-    options: dict[str, Any] = {
-        "method": method,
-        "kernel": kernel,
-        "bandwidth": gamma,
-        "random_state": seed,
-        "normalize": normalize,  # done already; for the signature
-        "from_logits": from_logits,
-        "n_threads": threads,
-    }
-    points = []
-    with _progress(progress, f"{len(names)} models, {count} shifts") as report:
-        for name, sets in cells.items():
-            for shift, samples in zip(marks, sets, strict=True):
-                points.append(_point(name, shift, samples, options, regularization, level))
-                if report is not None:
-                    report(len(points) / (len(names) * count))
+    problems = _problems(cells, settings, pooled=rule == "pooled")
+    points: list[ShiftPoint] = []
+    with progress_bar(progress, f"{len(names)} models, {count} shifts") as report:
+        for name, problem in problems:
+            points.append(_point(name, marks[len(points) % count], problem, level))
+            if report is not None:
+                report(len(points) / len(problems))
     return ShiftCurve(
         names=names,
         shifts=marks,
         points=tuple(points),
         level=level,
         n_classes=cells[names[0]][0].m,
-        method=points[0].signature.split("method:")[1].split("|")[0],
-        bandwidth_rule=rule,
+        method=problems[0][1].method.word,
+        bandwidth_rule=rule if isinstance(rule, str) else "given",
     )
+
+
+def _problems(
+    cells: Mapping[str, list[Samples]], settings: Settings, *, pooled: bool
+) -> list[tuple[str, Problem]]:
+    """The problems of all models on all sets, with one lambda."""
+    groups = [samples for sets in cells.values() for samples in sets]
+    gamma: Bandwidth | None = None
+    if pooled and settings.kernel.has_bandwidth:
+        found = median_of(groups, settings.kernel, settings.seed, settings.n_threads)
+        gamma = replace(found, pooled=True)
+    lam = None
+    if settings.regularization is None and len({samples.n for samples in groups}) > 1:
+        lam = Regularization(min(samples.n for samples in groups) ** -0.25, "given")
+    return [
+        (name, problem_of("ckce", samples, settings, bandwidth=gamma, regularization=lam))
+        for name, sets in cells.items()
+        for samples in sets
+    ]
 
 
 def _plain(shift: Any) -> float | str:
@@ -343,30 +364,10 @@ def _truths(y_true: Any, count: int) -> Sequence[Any]:
     return list(y_true)
 
 
-def _bandwidth_rule(
-    bandwidth: Any, kernel: str, cells: Mapping[str, list[Samples]], seed: int, n_threads: int
-) -> tuple[float | str, str]:
-    if not isinstance(bandwidth, str):
-        return bandwidth, "given"
-    check_choice("bandwidth", bandwidth, ["own", "pooled"])
-    check_choice("kernel", kernel, list(KERNELS))
-    if bandwidth == "own" or kernel == "linear":
-        return "median", bandwidth
-    groups = [samples for sets in cells.values() for samples in sets]
-    return pooled_median(groups, kernel, seed, n_threads)[0], "pooled"
-
-
-def _point(
-    name: str,
-    shift: float | str,
-    samples: Samples,
-    options: dict[str, Any],
-    regularization: Any,
-    level: float,
-) -> ShiftPoint:
-    threads = options["n_threads"]
-    e = estimate(samples, None, regularization=regularization, **options)
-    j = jkce_estimate(samples, None, **options)
+def _point(name: str, shift: float | str, problem: Problem, level: float) -> ShiftPoint:
+    samples, threads = problem.samples, problem.n_threads
+    e = estimate_of(problem, progress=False)
+    j = jkce_estimate_of(problem.of_jkce(), progress=False)
     scores = scores_of(samples, threads)
     low, high = e.interval(level)
     jkce_low, jkce_high = j.interval(level)
@@ -375,7 +376,7 @@ def _point(
         shift=shift,
         n_samples=samples.n,
         accuracy=scores.hits / scores.weight,
-        ece=top_label_ece(samples, threads),
+        ece=ece_estimate_of(samples, threads).value,
         jkce=j.value,
         jkce_se=j.se,
         jkce_low=jkce_low,

@@ -1,6 +1,49 @@
-"""Words for names that do not exist, and names that are not ours."""
+"""How errors and warnings are said."""
 
-from collections.abc import Iterable
+import re
+import sys
+import warnings
+from collections.abc import Iterable, Mapping
+
+
+class _Hinted(Exception):
+    """What is wrong, and what may help.
+
+    Each hint is its kind, for callers that word it their own way (the command line), and its words.
+    """
+
+    def __init__(self, problem: str, *hints: tuple[str, str]) -> None:
+        super().__init__("; ".join([problem, *(words for _, words in hints)]))
+        self.problem = problem
+        self.hints = tuple(kind for kind, _ in hints)
+
+    def renamed(self, names: Mapping[str, str]) -> "_Hinted":
+        """The same for a caller whose arguments have other names."""
+        words = re.compile("|".join(rf"\b{name}\b" for name in names))
+        twin = type(self)(words.sub(lambda found: names[found[0]], str(self)))
+        twin.problem = words.sub(lambda found: names[found[0]], self.problem)
+        twin.hints = self.hints
+        return twin
+
+
+class InputError(_Hinted, ValueError):
+    """Data that cannot be."""
+
+
+class InputTypeError(_Hinted, TypeError):
+    """Data of a kind that cannot be."""
+
+
+#: Callers that stand between a user's line and ckce.
+_BETWEEN = ("ckce", "torchmetrics", "torch", "sklearn", "contextlib", "functools")
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn, and name the first line outside the package."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in _BETWEEN:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

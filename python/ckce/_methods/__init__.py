@@ -2,3 +2,12 @@
 
 Start with auto.py. May touch the input room and the compiled core.
 """
+
+from ckce._methods.auto import affords_exact, check_method, choose_features, choose_method, stand_in
+from ckce._methods.blocks import Blocks
+from ckce._methods.cholesky import Cholesky
+from ckce._methods.exact import Exact
+from ckce._methods.fourier import Fourier
+from ckce._methods.landmarks import Landmarks, check_stored_factor, warn_of_missing
+from ckce._methods.linear import Linear
+from ckce._methods.method import Method, Rows

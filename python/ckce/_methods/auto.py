@@ -1,9 +1,26 @@
-"""Which estimator of CKCE to use."""
+"""Words become methods; "auto" takes the most accurate that is affordable, by a fixed rule."""
+
+from __future__ import annotations
+
+from typing import Any
 
 from ckce import _core
-from ckce._problem.kernels import KERNELS
+from ckce._input import Kernel, check_choice
+from ckce._methods.blocks import Blocks
+from ckce._methods.cholesky import Cholesky
+from ckce._methods.exact import Exact
+from ckce._methods.fourier import Fourier
+from ckce._methods.landmarks import Landmarks
+from ckce._methods.method import Method
 
-METHODS = ("auto", "exact", "fourier", "cholesky")
+#: Every method by its word.
+METHODS: dict[str, type[Method]] = {
+    method.word: method for method in (Exact, Fourier, Cholesky, Landmarks, Blocks)
+}
+#: Those of each metric.
+_OF_JKCE = ("auto", *METHODS)
+_OF_CKCE = tuple(word for word in _OF_JKCE if word != "blocks")
+_OF_TEST = tuple(word for word in _OF_CKCE if word != "exact")
 
 #: n^2 (m + 16) up to which "auto" affords the exact kernel (about a second on two cores).
 EXACT_BUDGET = 2e10
@@ -12,6 +29,22 @@ CHOLESKY_ROWS = 2**18
 AUTO_RANK = 500
 #: Classes above which the linear part alone takes most of that rank, and "fourier" is closer.
 CHOLESKY_CLASSES = 100
+#: Share of the trace of K that a Cholesky factor may miss where any features will do.
+FEATURE_TOL = 1e-8
+
+
+def check_method(value: Any, metric: str) -> Method | None:
+    """The method asked for; None is "auto"."""
+    words = {"jkce": _OF_JKCE, "calibration_test": _OF_TEST}.get(metric, _OF_CKCE)
+    if isinstance(value, Method):
+        if value.word not in words:
+            check_choice("method", value.word, words)
+        return value
+    if not isinstance(value, str):
+        objects = ", ".join(f"ckce.{METHODS[word].__name__}(...)" for word in words[1:])
+        raise TypeError(f"method must be one of {list(words)} or {objects}, got {value!r}")
+    word = check_choice("method", value, words)
+    return None if word == "auto" else METHODS[word]()
 
 
 def affords_exact(n: int, m: int) -> bool:
@@ -19,23 +52,29 @@ def affords_exact(n: int, m: int) -> bool:
     return n * n * (m + 16) <= EXACT_BUDGET
 
 
-def choose_method(n: int, m: int, kernel: str) -> str:
+def choose_method(n: int, m: int, kernel: Kernel) -> Method:
     """The most accurate method that is affordable; a function of n, m and kernel only."""
-    if kernel == "linear" or n <= _core.FACTORISATION_LIMIT:
-        return "exact"
-    if m == 2 and KERNELS[kernel].smooth:
-        return "cholesky"  # reaches 1e-10 at a rank of 10 to 20
+    if not kernel.has_bandwidth or n <= _core.FACTORISATION_LIMIT:
+        return Exact()
+    if m == 2 and kernel.smooth:
+        return Cholesky(rank=AUTO_RANK)  # reaches 1e-10 at a rank of 10 to 20
     if affords_exact(n, m):
-        return "exact"
+        return Exact()
     if m <= CHOLESKY_CLASSES and n <= CHOLESKY_ROWS:
-        return "cholesky"
-    return "fourier"
+        # Random pivots come in blocks, which is 6 times faster.
+        return Cholesky(rank=AUTO_RANK, pivoting="random")
+    return Fourier()
 
 
-#: Share of the trace of K that a Cholesky factor may miss where any features will do.
-FEATURE_TOL = 1e-8
+def choose_features(n: int, m: int, kernel: Kernel) -> Method:
+    """Features where any will do, as for draws of labels."""
+    affordable = n <= CHOLESKY_ROWS and (m <= CHOLESKY_CLASSES or n <= 4096)
+    if affordable or kernel.spectrum is None:
+        return stand_in(n)
+    return Fourier()
 
 
-def feature_rank(n: int) -> int:
-    """Largest rank of such a factor."""
-    return max(64, min(512, 2**26 // n))
+def stand_in(n: int) -> Cholesky:
+    """Features that stand for the kernel itself."""
+    rank = max(64, min(512, 2**26 // n))
+    return Cholesky(rank=rank, tol=FEATURE_TOL, pivoting="random")

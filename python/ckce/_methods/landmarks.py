@@ -1,18 +1,19 @@
-"""Landmarks: rows that a stream's features are fixed to before its first row.
+"""Landmarks: rows of the simplex that span the features.
 
 phi(q) = L^-1 k(S, q) with L L' = k(S, S), so that Phi Phi' is the Nystroem approximation of K.
 """
 
-import warnings
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ckce import _core
-from ckce._input.samples import Samples, check_bandwidth, check_matrix, digest
-from ckce._problem.memory import check_memory
+from ckce._input import Kernel, check_count, check_matrix, check_memory, digest, warn
+from ckce._methods.method import Method, Progress, Rows
 
 # Of the row sums, wide enough for half precision: landmarks only say where features are.
 _SUM_TOLERANCE = 5e-3
@@ -21,117 +22,147 @@ _LEAST_DIAGONAL = 5e-7
 _MUCH = 0.05  # of the trace of K; relative errors of CKCE were 0.3 to 5 times the share left out
 
 
-@dataclass(frozen=True)
-class Landmarks:
-    """The landmarks S (r, m), and L (r, r), which a state keeps: see landmarks.hpp."""
+@dataclass(frozen=True, repr=False, eq=False)
+class Landmarks(Method):
+    r"""Features of landmarks S: :math:`\Phi = K_{QS} L^{-\top}` with :math:`L L^\top = K_{SS}`.
 
-    points: NDArray[np.float64]
-    factor: NDArray[np.float64]
+    The Nystroem approximation of K, which never exceeds K: a certified bound comes with it. Closer to
+    the exact kernel than Fourier features where S resembles the data. O(n r (r + m)) time for r
+    landmarks, memory independent of n; streams and merges.
+
+    Parameters
+    ----------
+    points : int, or array of shape (r, n_classes)
+        How many rows of the data to take, drawn as the random pivots of a Cholesky factorisation
+        (fewer where the rest adds nothing); or the landmarks themselves.
+
+    Examples
+    --------
+    >>> import ckce
+    >>> ckce.Landmarks(50)
+    Landmarks(points=50)
+    """
+
+    word: ClassVar[str] = "landmarks"
+    streams: ClassVar[bool] = True
+    advice: ClassVar[str] = "pass fewer landmarks"
+
+    points: Any = 200
+
+    def __post_init__(self) -> None:
+        if np.ndim(self.points) == 0:
+            object.__setattr__(self, "points", check_count("points", self.points))
+            return
+        points = check_matrix("landmarks", self.points, (None, None)).copy(order="C")
+        fault = _fault(points)
+        if fault is not None:
+            raise ValueError(f"landmarks must hold probabilities whose rows sum to 1, got {fault}")
+        points.setflags(write=False)
+        object.__setattr__(self, "points", points)
+
+    @property
+    def given(self) -> bool:
+        """The landmarks are known, not only their number."""
+        return isinstance(self.points, np.ndarray)
+
+    @property
+    def count(self) -> int:
+        """How many landmarks there are, or may be."""
+        return len(self.points) if self.given else int(self.points)
 
     @property
     def name(self) -> str:
-        """Their number and their digest, for configurations and signatures."""
-        return f"{len(self.points)}({digest(self.points)})"
+        """Their number and, if they are given, their digest."""
+        return f"{self.count}({digest(self.points)})" if self.given else str(self.points)
 
-    def same_features(self, other: "Landmarks") -> bool:
-        """Whether both factors are of one matrix, though maybe by other instructions."""
-        a, b = self.factor, other.factor
-        return np.array_equal(a, b) or bool(np.allclose(a @ a.T, b @ b.T, rtol=0.0, atol=1e-12))
+    def check(self, metric: str, kernel: Kernel, m: int) -> None:
+        super().check(metric, kernel, m)
+        if not kernel.has_bandwidth:
+            raise ValueError(f"{kernel} needs no features, got landmarks")
+        if self.given:
+            check_matrix("landmarks", self.points, (None, m))
 
+    def price(self, n: int, m: int, n_threads: int, full: bool) -> float:
+        r = float(self.count if self.given else min(self.count, n))
+        choosing = 0.0 if self.given else n * (r + 2.0 * m)
+        return choosing + (4 + n_threads) * r**2 + n_threads * 1200 * (r + m)
 
-def given_landmarks(value: Any, m: int, kernel: str, bandwidth: Any, n_threads: int) -> Landmarks:
-    """Landmarks that the user chose: none is left out."""
-    _check_kernel(kernel)
-    if isinstance(bandwidth, str):
-        raise ValueError(
-            f"bandwidth must be given beside landmarks, got {bandwidth!r}; or take both from a "
-            "sample: CKCEAccumulator.from_sample(y, q, n_landmarks=...)"
+    def words(self, metric: str, n: int, seed: int) -> dict[str, str]:
+        words = {"landmarks": self.name}
+        return words if self.given else {**words, "s": str(seed)}
+
+    def features(self, rows: Rows, progress: Progress = None) -> _core.Features:
+        known = self if self.given else self.choose(rows)
+        factor = known.factor(rows.core_kernel, rows.n_threads)
+        return _core.landmark_features(
+            known.points, np.asfortranarray(factor), kernel=rows.core_kernel
         )
-    gamma = check_bandwidth(bandwidth)
-    points = np.array(check_matrix("landmarks", value, (None, m)), order="C")
-    fault = _fault(points)
-    if fault is not None:
-        raise ValueError(f"landmarks must hold probabilities whose rows sum to 1, got {fault}")
-    factor, repeated = _factor(points, kernel, gamma, n_threads)
-    if repeated:
-        raise ValueError(
-            f"landmarks must differ, got row {repeated[0]}, which the rows before it explain to 12 "
-            f"digits of k(q, q) ({len(repeated)} of {len(points)} rows are such); leave them out, "
-            "or let CKCEAccumulator.from_sample(..., n_landmarks=) choose"
+
+    def choose(self, rows: Rows) -> Landmarks:
+        """Landmarks out of these rows, fewer than asked for where the others add nothing."""
+        n, m = rows.probs.shape
+        count = min(self.count, n)
+        what = f"choosing {count} landmarks out of {n} rows"
+        check_memory(8.0 * n * (count + 2.0 * m), what, "pass a smaller sample, or fewer landmarks")
+        core, threads = rows.core_kernel, rows.n_threads
+        chosen = _core.choose_landmarks(
+            rows.probs, kernel=core, count=count, seed=rows.seed, n_threads=threads
         )
-    return Landmarks(points, factor)
+        points = np.ascontiguousarray(rows.probs[chosen], dtype=np.float64)
+        fault = _fault(points) if chosen else "numbers that are not finite"
+        if fault is not None:  # the rows were checked, but they are still the caller's
+            raise ValueError(f"y_prob must not change while landmarks are chosen, got {fault}")
+        while True:
+            # In coordinates of their own, as wherever they are given: a last one may fall below the
+            # level of round-off that was above it in the sample's.
+            _, repeated = _core.landmark_factor(points, kernel=core, n_threads=threads)
+            if not repeated:
+                return Landmarks(points)
+            points = np.delete(points, repeated, axis=0)
+
+    def factor(self, kernel: _core.Kernel, n_threads: int) -> NDArray[np.float64]:
+        """L (r, r); landmarks that repeat each other are refused."""
+        r, m = self.points.shape
+        what = f"a state of {m} classes and {r} landmarks"
+        check_memory(8.0 * r * (6.0 * r + m), what, "pass fewer landmarks")
+        factor, repeated = _core.landmark_factor(self.points, kernel=kernel, n_threads=n_threads)
+        if repeated:
+            raise ValueError(
+                f"landmarks must differ, got row {repeated[0]}, which the rows before it explain to "
+                f"12 digits of k(q, q) ({len(repeated)} of {r} rows are such); leave them out, or "
+                "pass their number to let them be chosen"
+            )
+        return factor
 
 
-def chosen_landmarks(
-    samples: Samples, count: int, kernel: str, bandwidth: float, seed: int, n_threads: int
-) -> NDArray[np.float64]:
-    """At most `count` rows of a sample, fewer where the others add nothing."""
-    _check_kernel(kernel)
-    count = min(count, samples.n)
-    needed = 8.0 * samples.n * (count + 2.0 * samples.m)
-    what = f"choosing {count} landmarks out of {samples.n} rows"
-    check_memory(needed, what, "pass a smaller sample, or a smaller n_landmarks")
-    rows = _core.choose_landmarks(samples.probs, kernel, bandwidth, count, seed, n_threads)
-    points = np.ascontiguousarray(samples.probs[rows], dtype=np.float64)
-    fault = _fault(points) if rows else "numbers that are not finite"
-    if fault is not None:  # the rows were checked, but they are still the caller's
-        raise ValueError(f"y_prob must not change while landmarks are chosen, got {fault}")
-    while True:
-        # In coordinates of their own, as wherever they are given: a last one may fall below the
-        # level of round-off that was above it in the sample's.
-        _, repeated = _factor(points, kernel, bandwidth, n_threads)
-        if not repeated:
-            return points
-        points = np.delete(points, repeated, axis=0)
-
-
-def stored_landmarks(points: NDArray[np.float64], factor: NDArray[np.float64], m: int) -> Landmarks:
-    """Landmarks out of a file, checked as far as they can be."""
+def check_stored_factor(points: NDArray[np.float64], factor: NDArray[np.float64]) -> None:
+    """Refuse a factor out of a file that cannot be one of these landmarks."""
     r = len(points)
-    if points.ndim != 2 or points.shape[1] != m or r < 1:
-        raise ValueError(f"landmarks of shape {points.shape} for {m} classes")
     if factor.shape != (r, r):
         raise ValueError(f"landmark_factor of shape {factor.shape} for {r} landmarks")
-    fault = _fault(points)
-    if fault is not None:
-        raise ValueError(f"landmarks that are no predictions: {fault}")
     diagonal = np.diag(factor)
     possible = (np.abs(factor) <= 2.0).all() and not np.triu(factor, 1).any()
     least = _LEAST_DIAGONAL * np.abs(diagonal).max()
     if not possible or not 0.0 < diagonal.min() >= least:
         raise ValueError("landmark_factor that is no factor of a kernel matrix")
-    return Landmarks(points, factor)
 
 
-def warn_of_missing(share: float, stacklevel: int) -> None:
+def warn_of_missing(share: float) -> None:
     """Say that landmarks do not span the data, which nothing else would tell."""
     if share > _MUCH:
-        warnings.warn(
+        warn(
             f"landmarks leave out {100 * share:.0f} % of the kernel's trace, and CKCE may be off by "
             "about as much; take more of them, several times the number of classes, out of a sample "
-            "that resembles the data, or Fourier features",
-            stacklevel=stacklevel,
+            "that resembles the data, or Fourier features"
         )
-
-
-def _check_kernel(kernel: str) -> None:
-    if kernel == "linear":
-        raise ValueError("kernel='linear' needs no features, got landmarks")
-
-
-def _factor(
-    points: NDArray[np.float64], kernel: str, bandwidth: float, n_threads: int
-) -> tuple[NDArray[np.float64], list[int]]:
-    r, m = points.shape
-    what = f"a state of {m} classes and {r} landmarks"
-    check_memory(8.0 * r * (6.0 * r + m), what, "pass fewer landmarks")
-    return _core.landmark_factor(points, kernel, bandwidth, n_threads)
 
 
 def _fault(points: NDArray[np.float64]) -> str | None:
     """What keeps rows from being predictions."""
     r = len(points)
-    report = _core.validate(points, np.zeros(r, np.int64), _SUM_TOLERANCE, 1)
+    report = _core.validate(
+        points, np.zeros(r, np.int64), sum_tolerance=_SUM_TOLERANCE, n_threads=1
+    )
     for found in (report.not_finite, report.negative, report.above_one):
         if found.count:
             return f"{found.value:.6g} in row {found.row} column {found.column}"

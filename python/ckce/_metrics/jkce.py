@@ -1,6 +1,7 @@
-"""JKCE, alone and with its standard error."""
+"""JKCE: the squared MMD between two joint distributions."""
 
-import dataclasses
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -9,172 +10,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckce import _core
-from ckce._input.samples import check_choice, check_count, check_level
-from ckce._metrics.ckce import (
-    KernelLike,
-    Problem,
-    _callable_gram,
-    _progress,
-    _resolve,
-    affordable_rank,
-    check_memory_for,
-    check_rank,
-)
-
-
-@dataclass(frozen=True)
-class JkceEstimate:
-    """A JKCE with everything needed to read and to repeat it; ``float(e)`` is the value.
-
-    Attributes
-    ----------
-    value : float
-        The unbiased estimate: 0 on average under calibration, may be negative, never clipped.
-    se : float
-        Standard error of `value`: of the U-statistic from its row means, of ``method="block"`` from
-        the spread of the blocks. NaN where it cannot be told (one block, a weight of at most 2).
-    biased : float or None
-        The biased estimate, at least 0; ``method="block"`` has none.
-    method : str
-        ``exact``, ``fourier``, ``cholesky`` or ``block``.
-    bandwidth, bandwidth_source : float, str
-        Bandwidth and where it comes from.
-    n_samples, n_classes : int
-        Shape of the data (rows of weight zero are not counted).
-    rank : int or None
-        Rank of the factor (``cholesky``).
-    n_blocks : int or None
-        Number of blocks (``block``).
-    signature : str
-        Names everything that changes the number.
-    """
-
-    value: float
-    se: float
-    biased: float | None
-    method: str
-    bandwidth: float | None
-    bandwidth_source: str
-    n_samples: int
-    n_classes: int
-    rank: int | None
-    n_blocks: int | None
-    signature: str
-
-    def __float__(self) -> float:
-        return self.value
-
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Normal confidence interval around `value`; conservative near calibration."""
-        check_level(level)
-        from statistics import NormalDist
-
-        half = NormalDist().inv_cdf(0.5 + level / 2) * self.se
-        return self.value - half, self.value + half
-
-    def __repr__(self) -> str:
-        low, high = self.interval()
-        how = [self.method]
-        if self.rank is not None:
-            how.append(f"rank {self.rank}")
-        if self.n_blocks is not None:
-            how.append(f"{self.n_blocks} blocks")
-        bandwidth = "" if self.bandwidth is None else f", bandwidth {self.bandwidth:.6g}"
-        rows = [("JKCE", f"{self.value:.6g}", f"unbiased, 95 % interval {low:.6g} to {high:.6g}")]
-        if self.biased is not None:
-            rows.append(("biased", f"{self.biased:.6g}", "at least 0"))
-        width = max(len(number) for _, number, _ in rows)
-        lines = [f"{name:<10}{number:<{width}}  {text}" for name, number, text in rows]
-        lines.append(f"{'data':<10}n = {self.n_samples}, m = {self.n_classes}{bandwidth}")
-        lines.append(f"{'method':<10}{', '.join(how)}")
-        lines.append(f"{'signature':<10}{self.signature}")
-        return "\n".join(lines)
-
-
-def _sums(problem: Problem, full: bool, progress: bool) -> _core.JkceSums:
-    check_memory_for(problem, full)
-    with _progress(progress, f"JKCE {problem.method}") as report:
-        tail = (full, problem.n_threads, report)
-        if callable(problem.kernel):
-            return _core.jkce_gram(_callable_gram(problem), *problem.data, full)
-        gamma = 1.0 if problem.bandwidth is None else problem.bandwidth
-        if problem.method == "exact":
-            return _core.jkce_exact(*problem.data, problem.kernel, gamma, *tail)
-        if problem.method == "fourier":
-            assert problem.frequencies is not None
-            return _core.jkce_fourier(
-                *problem.data, problem.frequencies, problem.linear_part, *tail
-            )
-        limit = affordable_rank(problem)
-        sums = _core.jkce_cholesky(
-            *problem.data,
-            problem.kernel,
-            gamma,
-            limit,
-            problem.tol,
-            problem.pivoting == "random",
-            problem.seed,
-            *tail,
-        )
-        check_rank(problem, limit, sums.rank)
-        return sums
-
-
-def _block_values(problem: Problem, block_size: int, progress: bool) -> NDArray[np.float64]:
-    """Unbiased JKCE of each block, the mean over the parts."""
-    assert isinstance(problem.kernel, str)
-    gamma = 1.0 if problem.bandwidth is None else problem.bandwidth
-    total: NDArray[np.float64] = np.zeros(problem.samples.n // block_size)
-    with _progress(progress, "JKCE block") as report:
-        for part in problem.parts:
-            total += _core.jkce_blocks(
-                *part.data, problem.kernel, gamma, block_size, problem.n_threads, report
-            )
-    return total / problem.n_parts
-
-
-def _check_block_size(value: Any, y_prob_rows: int) -> int:
-    """None is the square root of n: O(n^1.5 m) time."""
-    size = max(2, math.isqrt(y_prob_rows)) if value is None else check_count("block_size", value)
-    if not 2 <= size <= y_prob_rows:
-        raise ValueError(
-            f"block_size must be from 2 to the number of samples ({y_prob_rows}), got {size}"
-        )
-    return size
-
-
-def _check_unbiased(total: float, hint: str) -> None:
-    if total <= 1.0 + 1e-6:  # what weights leave of N - 1 may be round-off
-        raise ValueError(
-            "estimator='unbiased' needs more than one sample, got a total weight of "
-            f"{total:g}; {hint}"
-        )
+from ckce._input import KernelLike, check_choice
+from ckce._methods import Blocks, Exact, Method
+from ckce._problem import Problem, Progress, part, progress_bar, settle
+from ckce._results import Facts, interval
 
 
 def jkce(
     y_true: Any,
     y_prob: Any,
     *,
-    method: str = "exact",
+    method: str | Method = "exact",
     estimator: str = "unbiased",
     kernel: KernelLike = "linear_gaussian",
     bandwidth: float | str = "median",
-    n_frequencies: int = 100,
-    sampler: str = "gaussian",
-    frequencies: Any = None,
-    rank: int | None = None,
-    tol: float | None = None,
-    pivoting: str = "greedy",
-    block_size: int | None = None,
-    label_kernel: Any = None,
     reduction: str | None = None,
+    label_kernel: Any = None,
     sample_weight: Any = None,
     labels: Any = None,
     random_state: int = 0,
+    input: str = "probs",
     normalize: bool = False,
-    from_logits: bool = False,
     n_threads: int | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> float:
     r"""Joint kernel calibration error (also: squared kernel calibration error, SKCE).
 
@@ -188,20 +46,15 @@ def jkce(
 
     Parameters
     ----------
-    method : {"exact", "fourier", "cholesky", "block", "auto"}
-        The kernel itself, random Fourier features, an incomplete Cholesky factor, or the mean of
-        the unbiased estimates of blocks of consecutive rows. ``auto`` chooses as in `ckce`.
+    method : {"exact", "fourier", "cholesky", "landmarks", "blocks", "auto"}, or an object
+        The kernel itself, a feature map, or the mean of the unbiased estimates of blocks of
+        consecutive rows: `Exact`, `Fourier`, `Cholesky`, `Landmarks` or `Blocks`. ``auto`` chooses
+        as in `ckce`.
     estimator : {"unbiased", "biased"}
-        Which mean. ``block`` is always unbiased.
-    rank, tol, pivoting
-        ``cholesky`` only, as in `ckce`.
-    block_size : int, optional
-        ``block`` only: rows of a block, by default the square root of n, rounded down. Rows that
-        do not fill a last block are left out, as in Widmann et al. (2019), whose linear estimator
-        is ``block_size=2``. The value depends on the order of the rows.
-    y_true, y_prob, kernel, bandwidth, n_frequencies, sampler, frequencies, label_kernel, reduction,
-    sample_weight, labels, random_state, normalize, from_logits, n_threads, progress
-        As in `ckce`. ``block`` takes no weights.
+        Which mean. ``blocks`` is always unbiased.
+    y_true, y_prob, kernel, bandwidth, reduction, label_kernel, sample_weight, labels, random_state,
+    input, normalize, n_threads, progress
+        As in `ckce`. ``blocks`` takes no weights.
 
     Returns
     -------
@@ -211,7 +64,7 @@ def jkce(
     Notes
     -----
     Cost: ``exact`` O(n^2 m) time and O(n m) memory, ``fourier`` O(n (m + 2D)^2), ``cholesky``
-    O(n rank (m + rank)), ``block`` O(n block_size m). Unlike CKCE it moves with the marginal
+    O(n rank (m + rank)), ``blocks`` O(n size m). Unlike CKCE it moves with the marginal
     distribution of the predictions.
 
     The kernel exp(-TV / gamma) of the SKCE literature, with TV = \|p-q\|_1 / 2, is
@@ -233,38 +86,31 @@ def jkce(
     -0.036786
     """
     check_choice("estimator", estimator, ("unbiased", "biased"))
-    problem, size = _resolve_jkce(
+    problem = settle(
+        "jkce",
         y_true,
         y_prob,
         method=method,
         kernel=kernel,
         bandwidth=bandwidth,
-        n_frequencies=n_frequencies,
-        sampler=sampler,
-        frequencies=frequencies,
-        rank=rank,
-        tol=tol,
-        pivoting=pivoting,
-        block_size=block_size,
-        label_kernel=label_kernel,
         reduction=reduction,
+        label_kernel=label_kernel,
         sample_weight=sample_weight,
         labels=labels,
         random_state=random_state,
+        input=input,
         normalize=normalize,
-        from_logits=from_logits,
         n_threads=n_threads,
     )
     total = problem.samples.weight
-    if problem.method == "block":
+    if isinstance(problem.method, Blocks):
         if estimator == "biased":
-            raise ValueError("method='block' has no biased estimator, got estimator='biased'")
-        return float(_block_values(problem, size, progress).mean())
+            raise ValueError("method='blocks' has no biased estimator, got estimator='biased'")
+        return float(_block_values(problem, problem.method, progress).mean())
     if estimator == "unbiased":
         _check_unbiased(total, "use estimator='biased'")
     off_diagonal = diagonal = 0.0
-    for part in problem.parts:
-        sums = _sums(part, False, progress)
+    for sums, _ in _sums(problem, False, progress):
         off_diagonal += sums.off_diagonal
         diagonal += sums.diagonal
     if estimator == "biased":
@@ -276,25 +122,18 @@ def jkce_estimate(
     y_true: Any,
     y_prob: Any,
     *,
-    method: str = "auto",
+    method: str | Method = "auto",
     kernel: KernelLike = "linear_gaussian",
     bandwidth: float | str = "median",
-    n_frequencies: int = 100,
-    sampler: str = "gaussian",
-    frequencies: Any = None,
-    rank: int | None = None,
-    tol: float | None = None,
-    pivoting: str = "greedy",
-    block_size: int | None = None,
-    label_kernel: Any = None,
     reduction: str | None = None,
+    label_kernel: Any = None,
     sample_weight: Any = None,
     labels: Any = None,
     random_state: int = 0,
+    input: str = "probs",
     normalize: bool = False,
-    from_logits: bool = False,
     n_threads: int | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> JkceEstimate:
     r"""JKCE, unbiased and biased, with the standard error of the unbiased estimate.
 
@@ -305,16 +144,13 @@ def jkce_estimate(
         \mathrm{se}^2 = \frac{4}{n (n - 1)} \sum_i (g_i - \mathrm{JKCE}_u)^2 .
 
     Near calibration the U-statistic degenerates; `se` is then too large by about a factor of 1.4,
-    never too small. For ``method="block"`` it is the standard deviation of the block values over
+    never too small. For ``method="blocks"`` it is the standard deviation of the block values over
     the square root of their number.
 
     Parameters
     ----------
-    method : {"auto", "exact", "fourier", "cholesky", "block"}
-        As in `jkce`.
-    y_true, y_prob, kernel, bandwidth, n_frequencies, sampler, frequencies, rank, tol, pivoting,
-    block_size, label_kernel, reduction, sample_weight, labels, random_state, normalize,
-    from_logits, n_threads, progress
+    y_true, y_prob, method, kernel, bandwidth, reduction, label_kernel, sample_weight, labels,
+    random_state, input, normalize, n_threads, progress
         As in `jkce`.
 
     Returns
@@ -333,46 +169,112 @@ def jkce_estimate(
     >>> print(f"{e.value:.4f} +- {e.se:.4f}, biased {e.biased:.4f}")
     -0.0794 +- 0.1051, biased 0.0373
     """
-    problem, size = _resolve_jkce(
+    problem = settle(
+        "jkce",
         y_true,
         y_prob,
         method=method,
         kernel=kernel,
         bandwidth=bandwidth,
-        n_frequencies=n_frequencies,
-        sampler=sampler,
-        frequencies=frequencies,
-        rank=rank,
-        tol=tol,
-        pivoting=pivoting,
-        block_size=block_size,
-        label_kernel=label_kernel,
         reduction=reduction,
+        label_kernel=label_kernel,
         sample_weight=sample_weight,
         labels=labels,
         random_state=random_state,
+        input=input,
         normalize=normalize,
-        from_logits=from_logits,
         n_threads=n_threads,
     )
+    return jkce_estimate_of(problem, progress)
+
+
+@dataclass(frozen=True)
+class JkceEstimate:
+    """A JKCE with everything needed to read and to repeat it; ``float(e)`` is the value.
+
+    Attributes
+    ----------
+    value : float
+        The unbiased estimate: 0 on average under calibration, may be negative, never clipped.
+    se : float
+        Standard error of `value`: of the U-statistic from its row means, of ``method="blocks"`` from
+        the spread of the blocks. NaN where it cannot be told (one block, a weight of at most 2).
+    biased : float or None
+        The biased estimate, at least 0; ``method="blocks"`` has none.
+    method : str
+        ``exact``, ``fourier``, ``cholesky`` or ``blocks``.
+    bandwidth, bandwidth_source : float, str
+        Bandwidth and where it comes from.
+    n_samples, n_classes : int
+        Shape of the data (rows of weight zero are not counted).
+    rank : int or None
+        Rank of the factor (``cholesky``).
+    n_blocks : int or None
+        Number of blocks (``blocks``).
+    signature : str
+        Names everything that changes the number.
+    """
+
+    value: float
+    se: float
+    biased: float | None
+    method: str
+    bandwidth: float | None
+    bandwidth_source: str
+    n_samples: int
+    n_classes: int
+    rank: int | None
+    n_blocks: int | None
+    signature: str
+
+    def __float__(self) -> float:
+        return self.value
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Normal confidence interval around `value`; conservative near calibration."""
+        return interval(self.value, self.se, level)
+
+    def _facts(self) -> Facts:
+        low, high = self.interval()
+        how = [self.method]
+        if self.rank is not None:
+            how.append(f"rank {self.rank}")
+        if self.n_blocks is not None:
+            how.append(f"{self.n_blocks} blocks")
+        bandwidth = "" if self.bandwidth is None else f", bandwidth {self.bandwidth:.6g}"
+        rows = [("JKCE", f"{self.value:.6g}", f"unbiased, 95 % interval {low:.6g} to {high:.6g}")]
+        if self.biased is not None:
+            rows.append(("biased", f"{self.biased:.6g}", "at least 0"))
+        rows.append(("data", "", f"n = {self.n_samples}, m = {self.n_classes}{bandwidth}"))
+        rows.append(("method", "", ", ".join(how)))
+        return Facts(tuple(rows), self.signature)
+
+    def __repr__(self) -> str:
+        return self._facts().text()
+
+    def _repr_html_(self) -> str:
+        return self._facts().html()
+
+
+def jkce_estimate_of(problem: Problem, progress: bool | None = None) -> JkceEstimate:
+    """The estimate of a settled problem."""
     samples = problem.samples
-    rank_used: int | None = None
-    if problem.method == "block":
-        blocks = _block_values(problem, size, progress)
-        value, biased = float(blocks.mean()), None
-        se = math.sqrt(blocks.var(ddof=1) / len(blocks)) if len(blocks) > 1 else math.nan
+    biased = rank = n_blocks = None
+    if isinstance(problem.method, Blocks):
+        blocks = _block_values(problem, problem.method, progress)
+        value, n_blocks = float(blocks.mean()), len(blocks)
+        se = math.sqrt(blocks.var(ddof=1) / n_blocks) if n_blocks > 1 else math.nan
     else:
         total, parts = samples.weight, problem.n_parts
         _check_unbiased(total, "use ckce.jkce(..., estimator='biased')")
         off_diagonal = diagonal = 0.0
         rows: NDArray[np.float64] = np.zeros(samples.n)
-        for part in problem.parts:
-            sums = _sums(part, True, progress)
+        for sums, n_features in _sums(problem, True, progress):
             off_diagonal += sums.off_diagonal / parts
             diagonal += sums.diagonal / parts
             rows += sums.rows / parts
-            if problem.method == "cholesky":
-                rank_used = max(sums.rank, rank_used or 0)
+            if n_features is not None and problem.method.word != "fourier":
+                rank = max(n_features, rank or 0)
         value = off_diagonal / (total * (total - 1.0))
         biased = (off_diagonal + diagonal) / total**2
         squares = (rows / (total - 1.0) - value) ** 2
@@ -383,35 +285,71 @@ def jkce_estimate(
         value=value,
         se=se,
         biased=biased,
-        method=problem.method,
-        bandwidth=problem.bandwidth,
-        bandwidth_source=problem.bandwidth_source,
+        method=problem.method.word,
+        bandwidth=problem.bandwidth.value,
+        bandwidth_source=problem.bandwidth.source,
         n_samples=samples.n,
         n_classes=problem.n_classes,
-        rank=rank_used,
-        n_blocks=len(blocks) if problem.method == "block" else None,
-        signature=problem.signature,
+        rank=rank,
+        n_blocks=n_blocks,
+        signature=str(problem.signature),
     )
 
 
-def _resolve_jkce(
-    y_true: Any, y_prob: Any, *, method: str, block_size: Any, **options: Any
-) -> tuple[Problem, int]:
-    """The problem, and the size of its blocks (0 without blocks)."""
-    if method == "block" and options["sample_weight"] is not None:
-        raise ValueError("sample_weight must be None with method='block': blocks count rows")
-    problem = _resolve(
-        "jkce",
-        y_true,
-        y_prob,
-        method=method,
-        block_size=block_size,
-        regularization=None,
-        precision="float64",
-        **options,
+def _sums(
+    problem: Problem, full: bool, progress: bool | None
+) -> list[tuple[_core.JkceSums, int | None]]:
+    """The sums of each part of a problem, and the number of features behind them."""
+    with progress_bar(progress, f"JKCE {problem.method.word}") as report:
+        return [_part_sums(each, full, report) for each in problem.parts]
+
+
+def _part_sums(
+    problem: Problem, full: bool, progress: Progress | None
+) -> tuple[_core.JkceSums, int | None]:
+    problem.check_memory(full)
+    threads, kernel = problem.n_threads, problem.kernel
+    if kernel.gram is not None:
+        gram = kernel.gram_of(problem.samples.probs)
+        return _core.jkce_gram(*problem.data, gram=gram, full=full), None
+    if isinstance(problem.method, Exact):
+        core = kernel.core(problem.bandwidth.value)
+        return _core.jkce_exact(
+            *problem.data, kernel=core, full=full, n_threads=threads, progress=progress
+        ), None
+    features = problem.method.features(problem.rows, part(progress, 0.0, 0.5))
+    assert features is not None
+    sums = _core.jkce_features(
+        *problem.data,
+        features=features,
+        full=full,
+        n_threads=threads,
+        progress=part(progress, 0.5, 1.0),
     )
-    if problem.method != "block":
-        return problem, 0
-    size = _check_block_size(block_size, problem.samples.n)
-    signature = problem.signature.replace("|block:None|", f"|block:{size}|")
-    return dataclasses.replace(problem, signature=signature), size
+    return sums, features.n_features
+
+
+def _block_values(problem: Problem, method: Blocks, progress: bool | None) -> NDArray[np.float64]:
+    """Unbiased JKCE of each block, the mean over the parts."""
+    if problem.samples.weights is not None:
+        raise ValueError("sample_weight must be None with method='blocks': blocks count rows")
+    size = method.rows(problem.samples.n)
+    total: NDArray[np.float64] = np.zeros(problem.samples.n // size)
+    with progress_bar(progress, "JKCE blocks") as report:
+        for each in problem.parts:
+            total += _core.jkce_blocks(
+                *each.data,
+                kernel=problem.kernel.core(problem.bandwidth.value),
+                block_size=size,
+                n_threads=problem.n_threads,
+                progress=report,
+            )
+    return total / problem.n_parts
+
+
+def _check_unbiased(total: float, hint: str) -> None:
+    if total <= 1.0 + 1e-6:  # what weights leave of N - 1 may be round-off
+        raise ValueError(
+            "estimator='unbiased' needs more than one sample, got a total weight of "
+            f"{total:g}; {hint}"
+        )

@@ -1,40 +1,24 @@
 """Accuracy, and the proper scoring rules with the Brier score's decomposition."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 
 from ckce import _core
-from ckce._config import resolve_threads
-from ckce._input.samples import Samples, check_bool, check_samples
-from ckce._metrics.ece import check_binning, check_bins, scalar_bins
-from ckce._problem.reduction import top_label
-
-
-def _checked(
-    y_true: Any,
-    y_prob: Any,
-    sample_weight: Any,
-    labels: Any,
-    normalize: bool,
-    from_logits: bool,
-    n_threads: int | None,
-) -> tuple[Samples, int]:
-    threads = resolve_threads(n_threads)
-    samples = check_samples(
-        y_true,
-        y_prob,
-        labels=labels,
-        sample_weight=sample_weight,
-        normalize=check_bool("normalize", normalize),
-        from_logits=check_bool("from_logits", from_logits),
-        n_threads=threads,
-    )
-    return samples, threads
+from ckce._input import Samples, check_bool, check_samples, check_threads
+from ckce._metrics.ece import check_binning, scalar_bins, simplex_bins
+from ckce._problem import top_label
 
 
 def scores_of(samples: Samples, n_threads: int) -> _core.Scores:
     """The sums of all scoring rules over checked samples."""
-    return _core.scores(samples.probs, samples.labels, samples.weights, n_threads)
+    return _core.scores(samples.probs, samples.labels, samples.weights, n_threads=n_threads)
+
+
+def _scores(y_true: Any, y_prob: Any, *, n_threads: int | None, **options: Any) -> _core.Scores:
+    threads = check_threads(n_threads)
+    return scores_of(check_samples(y_true, y_prob, n_threads=threads, **options), threads)
 
 
 def accuracy(
@@ -43,8 +27,8 @@ def accuracy(
     *,
     sample_weight: Any = None,
     labels: Any = None,
+    input: str = "probs",
     normalize: bool = False,
-    from_logits: bool = False,
     n_threads: int | None = None,
 ) -> float:
     r"""Share of samples whose label has the largest probability.
@@ -56,7 +40,7 @@ def accuracy(
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight, labels, normalize, from_logits, n_threads
+    y_true, y_prob, sample_weight, labels, input, normalize, n_threads
         As in `ece`.
 
     Returns
@@ -69,10 +53,15 @@ def accuracy(
     >>> ckce.accuracy([0, 1, 1], [[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]])
     0.6666666666666666
     """
-    samples, threads = _checked(
-        y_true, y_prob, sample_weight, labels, normalize, from_logits, n_threads
+    scores = _scores(
+        y_true,
+        y_prob,
+        sample_weight=sample_weight,
+        labels=labels,
+        input=input,
+        normalize=normalize,
+        n_threads=n_threads,
     )
-    scores = scores_of(samples, threads)
     return scores.hits / scores.weight
 
 
@@ -82,8 +71,8 @@ def brier(
     *,
     sample_weight: Any = None,
     labels: Any = None,
+    input: str = "probs",
     normalize: bool = False,
-    from_logits: bool = False,
     n_threads: int | None = None,
 ) -> float:
     r"""Brier score, summed over all classes.
@@ -97,7 +86,7 @@ def brier(
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight, labels, normalize, from_logits, n_threads
+    y_true, y_prob, sample_weight, labels, input, normalize, n_threads
         As in `ece`.
 
     Returns
@@ -110,10 +99,15 @@ def brier(
     >>> ckce.brier([0, 1], [[0.5, 0.5], [0.0, 1.0]])
     0.25
     """
-    samples, threads = _checked(
-        y_true, y_prob, sample_weight, labels, normalize, from_logits, n_threads
+    scores = _scores(
+        y_true,
+        y_prob,
+        sample_weight=sample_weight,
+        labels=labels,
+        input=input,
+        normalize=normalize,
+        n_threads=n_threads,
     )
-    scores = scores_of(samples, threads)
     return scores.brier / scores.weight
 
 
@@ -123,8 +117,8 @@ def log_loss(
     *,
     sample_weight: Any = None,
     labels: Any = None,
+    input: str = "probs",
     normalize: bool = False,
-    from_logits: bool = False,
     n_threads: int | None = None,
 ) -> float:
     r"""Cross entropy, the mean negative log-likelihood in nats.
@@ -136,7 +130,7 @@ def log_loss(
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight, labels, normalize, from_logits, n_threads
+    y_true, y_prob, sample_weight, labels, input, normalize, n_threads
         As in `ece`.
 
     Returns
@@ -151,10 +145,15 @@ def log_loss(
     >>> ckce.log_loss([0, 0], [[0.5, 0.5], [0.0, 1.0]])
     inf
     """
-    samples, threads = _checked(
-        y_true, y_prob, sample_weight, labels, normalize, from_logits, n_threads
+    scores = _scores(
+        y_true,
+        y_prob,
+        sample_weight=sample_weight,
+        labels=labels,
+        input=input,
+        normalize=normalize,
+        n_threads=n_threads,
     )
-    scores = scores_of(samples, threads)
     return scores.log_loss / scores.weight
 
 
@@ -195,14 +194,14 @@ def brier_decomposition(
     y_true: Any,
     y_prob: Any,
     *,
-    variant: str = "simplex",
-    n_bins: int = 10,
+    variant: str = "class_wise",
+    n_bins: int | None = None,
     strategy: str = "uniform",
     debias: bool = False,
     sample_weight: Any = None,
     labels: Any = None,
+    input: str = "probs",
     normalize: bool = False,
-    from_logits: bool = False,
     n_threads: int | None = None,
 ) -> BrierDecomposition:
     r"""Calibration and refinement parts of the Brier score, by the bins of `ece`.
@@ -217,12 +216,12 @@ def brier_decomposition(
 
     Parameters
     ----------
-    variant : {"simplex", "class_wise", "top_label"}
-        Bins of the whole vector; bins of each class apart, the parts added over classes (for many
-        classes); or the score mean (hit - confidence)^2 of the predicted class by its bins.
+    variant : {"class_wise", "simplex", "top_label"}
+        Bins of each class apart, the parts added over classes, as in `evaluate`; bins of the whole
+        vector; or the score mean (hit - confidence)^2 of the predicted class by its bins.
     debias : bool
         Move the bias estimate of `ece` from calibration to refinement.
-    y_true, y_prob, n_bins, strategy, sample_weight, labels, normalize, from_logits, n_threads
+    y_true, y_prob, n_bins, strategy, sample_weight, labels, input, normalize, n_threads
         As in `ece`.
 
     Returns
@@ -240,18 +239,30 @@ def brier_decomposition(
     >>> round(parts.calibration, 6), round(parts.refinement, 6), round(abs(parts.within_bins), 6)
     (0.346667, 0.333333, 0.0)
     """
-    check_binning(variant, strategy)
+    bins = check_binning(variant, strategy, n_bins)
     check_bool("debias", debias)
-    bins = check_bins(n_bins)
-    samples, threads = _checked(
-        y_true, y_prob, sample_weight, labels, normalize, from_logits, n_threads
+    threads = check_threads(n_threads)
+    samples = check_samples(
+        y_true,
+        y_prob,
+        labels=labels,
+        sample_weight=sample_weight,
+        input=input,
+        normalize=normalize,
+        n_threads=threads,
     )
-    data = (samples.probs, samples.labels, samples.weights)
+    return brier_decomposition_of(samples, variant, bins, strategy, debias, threads)
+
+
+def brier_decomposition_of(
+    samples: Samples, variant: str, n_bins: int, strategy: str, debias: bool, n_threads: int
+) -> BrierDecomposition:
+    """The decomposition of checked samples."""
     if variant == "simplex":
-        gaps = [_core.ece_simplex(*data, bins, threads).gaps]
+        gaps = [simplex_bins(samples, n_bins, n_threads).gaps]
     else:
-        gaps = scalar_bins(samples, variant == "class_wise", strategy, bins, threads).gaps
-    scores = scores_of(top_label(samples) if variant == "top_label" else samples, threads)
+        gaps = scalar_bins(samples, variant, strategy, n_bins, n_threads).gaps
+    scores = scores_of(top_label(samples) if variant == "top_label" else samples, n_threads)
     half = 0.5 if variant == "top_label" else 1.0  # one of two classes with the same error
     score = half * scores.brier / scores.weight
     frequencies = scores.labels / scores.weight

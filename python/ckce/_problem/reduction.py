@@ -1,8 +1,19 @@
 """Calibration questions with two answers, out of one with m classes."""
 
-import numpy as np
+from collections.abc import Iterator
+from dataclasses import replace
 
-from ckce._input.samples import Samples
+import numpy as np
+from numpy.typing import NDArray
+
+from ckce._input import Samples, check_choice
+
+REDUCTIONS = ("top_label", "class_wise")
+
+
+def check_reduction(value: object, known: tuple[str, ...] = REDUCTIONS) -> str | None:
+    """One of the reductions, or None."""
+    return None if value is None else check_choice("reduction", value, known)
 
 
 def top_label(samples: Samples) -> Samples:
@@ -17,10 +28,15 @@ def one_vs_rest(samples: Samples, column: int) -> Samples:
     return _binary(samples.labels == column, samples.probs[:, column], samples)
 
 
+def all_one_vs_rest(samples: Samples) -> Iterator[Samples]:
+    """The m one-vs-rest problems."""
+    for column in range(samples.m):
+        yield one_vs_rest(samples, column)
+
+
 def _binary(
-    truth: np.ndarray[tuple[int], np.dtype[np.bool_]], probability: np.ndarray, samples: Samples
+    truth: NDArray[np.bool_], probability: NDArray[np.floating], samples: Samples
 ) -> Samples:
     positive = probability.astype(np.float64)
-    return Samples(
-        truth.astype(np.int64), np.column_stack([1.0 - positive, positive]), samples.weights
-    )
+    columns = np.column_stack([1.0 - positive, positive])
+    return replace(samples, labels=truth.astype(np.int64), probs=columns, names=None)

@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ckce._config import resolve_threads
-from ckce._input.samples import (
+from ckce._input import (
     Samples,
-    check_bool,
     check_choice,
     check_classifier,
     check_level,
     check_samples,
-    class_names,
+    check_threads,
 )
 from ckce._metrics.ece import STRATEGIES, check_bins, scalar_bins
-from ckce._problem.reduction import one_vs_rest, top_label
+from ckce._problem import one_vs_rest, top_label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,11 +76,11 @@ def _curve(
     name: str, samples: Samples, n_bins: int, strategy: str, level: float, n_threads: int
 ) -> ReliabilityCurve:
     """The curve of a binary problem, of its class 1."""
-    table = scalar_bins(samples, True, strategy, n_bins, n_threads)
+    table = scalar_bins(samples, "class_wise", strategy, n_bins, n_threads)
     bins = np.column_stack(
         [array[:, 1] for array in (table.weight, table.prob, table.hits, table.count)]
     )
-    spread = scalar_bins(samples, True, "uniform", HISTOGRAM_BINS, n_threads).weight[:, 1]
+    spread = scalar_bins(samples, "class_wise", "uniform", HISTOGRAM_BINS, n_threads).weight[:, 1]
     return curve_of_bins(name, table.edges[:, 1], bins, spread, level)
 
 
@@ -179,8 +177,8 @@ def reliability_diagram(
     level: float = 0.95,
     sample_weight: Any = None,
     labels: Any = None,
+    input: str = "probs",
     normalize: bool = False,
-    from_logits: bool = False,
     n_threads: int | None = None,
 ) -> ReliabilityDiagram:
     r"""Accuracy against confidence, bin by bin, of one model or several.
@@ -204,7 +202,7 @@ def reliability_diagram(
         Bins with equal numbers of samples, so that no point stands on a few; or of equal width.
     level : float
         Level of the band, bin by bin.
-    sample_weight, labels, normalize, from_logits, n_threads
+    sample_weight, labels, input, normalize, n_threads
         As in `ece`.
 
     Returns
@@ -226,7 +224,7 @@ def reliability_diagram(
     check_choice("strategy", strategy, STRATEGIES)
     bins = check_bins(n_bins)
     level = check_level(level)
-    threads = resolve_threads(n_threads)
+    threads = check_threads(n_threads)
     models = dict(y_prob) if isinstance(y_prob, Mapping) else {"model": y_prob}
     if not models:
         raise ValueError("y_prob must hold at least one model, got an empty dict")
@@ -238,14 +236,14 @@ def reliability_diagram(
             probs,
             labels=labels,
             sample_weight=sample_weight,
-            normalize=check_bool("normalize", normalize),
-            from_logits=check_bool("from_logits", from_logits),
+            input=input,
+            normalize=normalize,
             n_threads=threads,
         )
         if isinstance(target, str) and target == "top_label":
             binary = top_label(samples)
         else:
-            column, shown = _column(target, class_names(y_true, labels, samples.m))
+            column, shown = _column(target, samples.classes)
             binary = one_vs_rest(samples, column)
         curves.append(_curve(str(name), binary, bins, strategy, level, threads))
     return ReliabilityDiagram(tuple(curves), shown, strategy, level)

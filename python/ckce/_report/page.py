@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from ckce._report import pictures as plots
 from ckce._report.style import STYLE
 from ckce._report.svg import harmless
-from ckce._results.table import number
+from ckce._results import number
 
 if TYPE_CHECKING:
     from ckce._compare.sensitivity import Sensitivity
     from ckce._reliability.diagram import ReliabilityCurve
-    from ckce._results.attribution import Attribution
+    from ckce._results import Attribution
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"  # nothing is fetched, nothing runs
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ckce._report.svg import Axis, Svg, shortened
-from ckce._results.table import number
+from ckce._results import number
 
 if TYPE_CHECKING:
     from ckce._reliability.diagram import ReliabilityCurve

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from ckce._compare.compare import compare
-from ckce._input.samples import check_bool
-from ckce._metrics.ckce import estimate
+from ckce._input import check_bool
 from ckce._metrics.evaluate import evaluate
 from ckce._reliability.diagram import ReliabilityCurve, reliability_diagram
 
@@ -64,10 +63,10 @@ def report(
     regularization: float | None = None,
     labels: Any = None,
     random_state: int = 0,
+    input: str = "probs",
     normalize: bool = False,
-    from_logits: bool = False,
     n_threads: int | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> Report:
     """A self-contained HTML page on the calibration of one model, or a comparison of several.
 
@@ -89,7 +88,7 @@ def report(
         Whether to rerun a comparison under nine pairs of bandwidth and lambda.
     level : float
         Of the intervals.
-    method, kernel, bandwidth, regularization, labels, random_state, normalize, from_logits,
+    method, kernel, bandwidth, regularization, labels, random_state, input, normalize,
     n_threads, progress
         As in `ckce`; the median bandwidth of several models is pooled, as in `compare`.
 
@@ -127,7 +126,7 @@ def report(
     of_data: dict[str, Any] = {
         "labels": labels,
         "normalize": normalize,
-        "from_logits": from_logits,
+        "input": input,
         "n_threads": n_threads,
     }
     of_metric: dict[str, Any] = {
@@ -148,11 +147,7 @@ def report(
         comparison = compare(y_true, y_prob, level=level, bandwidth=bandwidth, **of_metric)
         result = comparison.to_dict()
         names = list(comparison.names)
-        gamma = "median" if comparison.bandwidth is None else comparison.bandwidth
-        estimates = {
-            name: estimate(truths[name], y_prob[name], bandwidth=gamma, **of_metric)
-            for name in names
-        }
+        estimates = dict(comparison.estimates)
         if sensitivity:
             survey = comparison.sensitivity(**_GRID, progress=progress)
             result["sensitivity"] = survey.to_dict()

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 from html import escape
 
-from ckce._input.words import printable
+from ckce._input import printable
 
 
 def harmless(words: str) -> str:

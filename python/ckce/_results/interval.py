@@ -2,7 +2,7 @@
 
 import math
 
-from ckce._input.samples import check_level
+from ckce._input import check_level
 
 
 def quantile(level: float) -> float:
@@ -24,7 +24,9 @@ def percent(level: float) -> str:
 
 
 def p_value(difference: float, se: float) -> float:
-    """Two-sided, for a difference of 0."""
-    if se > 0.0:
-        return math.erfc(abs(difference) / se / math.sqrt(2.0))
-    return 1.0 if difference == 0.0 else 0.0
+    """Two-sided, for a difference of 0; NaN where the standard error is not known."""
+    if difference == 0.0:
+        return 1.0
+    if math.isnan(se):
+        return math.nan
+    return math.erfc(abs(difference) / se / math.sqrt(2.0)) if se > 0.0 else 0.0

@@ -18,7 +18,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckce._input.words import listed, nearest
+from ckce._input import listed, nearest
 
 _HEADER_LIMIT = 10_000  # bytes; numpy's own limit
 _WHOLE_LIMIT = 2**30  # bytes of a compressed array in Fortran order, which cannot come in rows

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ckce._input.samples import check_bool, check_count, check_seed
-from ckce._input.words import listed, nearest
+from ckce._input import check_bool, check_count, check_seed, listed, nearest
 
 if TYPE_CHECKING:
     from ckce._scan.arrays import ArrayFile

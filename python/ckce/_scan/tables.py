@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckce._input.words import listed, nearest
+from ckce._input import listed, nearest
 
 _LINE_LIMIT = 2**26  # characters
 _DECODED = 2**20  # bytes of parquet or arrow that are decoded at once

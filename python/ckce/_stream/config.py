@@ -1,29 +1,28 @@
-"""The settings of a streaming state: what two states must share, and what a file may claim."""
+"""The settings of a streaming state: what two states must share."""
 
 from __future__ import annotations
 
 import dataclasses
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ckce._input.samples import (
-    LARGEST_WEIGHT,
-    LEAST_WEIGHT,
+from ckce._input import (
+    INPUTS,
+    Kernel,
     check_bandwidth,
     check_bool,
     check_choice,
     check_count,
+    check_named_kernel,
     check_positive,
     check_seed,
+    digest,
 )
-from ckce._methods.fourier import SAMPLERS
-from ckce._methods.landmarks import Landmarks
-from ckce._metrics.ece import check_bins, preparation
-from ckce._problem.kernels import KERNELS
-from ckce._problem.memory import check_memory
+from ckce._methods import Fourier, Landmarks, Linear, Method
+from ckce._metrics.ece import check_bins
+from ckce._problem import MEDIAN_ROWS, Bandwidth, Signature
 
 #: From so many classes on the state holds Phi'Y in place of Phi'R. Part of the file format.
 _SCATTERED_CLASSES = 32
@@ -34,144 +33,171 @@ class StreamConfig:
     """Everything that two states must share to be merged, but for the source of the bandwidth."""
 
     n_classes: int
-    method: str
-    kernel: str
-    bandwidth: float | None
-    bandwidth_source: str
-    n_frequencies: int | None
-    sampler: str | None
-    random_state: int | None
-    frequencies: str | None  # digest, if given
+    method: Method
+    kernel: Kernel
+    bandwidth: Bandwidth
+    seed: int
     label_kernel: str | None  # digest
     regularization: float | None
     debias: bool
     n_bins: int
     labels: tuple[Any, ...] | None
+    input: str
     normalize: bool
-    from_logits: bool
-    landmarks: str | None = None  # their number and digest
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields; those of landmarks only where there are any, as version 1 of files had it."""
-        fields = dataclasses.asdict(self)
-        return {name: x for name, x in fields.items() if name != "landmarks" or x is not None}
 
     @property
     def pending(self) -> bool:
         """The bandwidth is to come from the first rows."""
-        return self.bandwidth is None and self.bandwidth_source == "median"
-
-    @property
-    def linear_part(self) -> bool:
-        return KERNELS[self.kernel].linear_part
+        return self.bandwidth.kind == "pending"
 
     @property
     def scattered(self) -> bool:
-        starts_with_q = self.linear_part and self.method in ("fourier", "linear")
+        starts_with_q = self.kernel.linear_part and not isinstance(self.method, Landmarks)
         return starts_with_q and self.n_classes >= _SCATTERED_CLASSES
 
+    @property
+    def prepared(self) -> str | None:
+        """What is done to the rows, in the word of a signature."""
+        return "normalized" if self.normalize else None if self.input == "probs" else self.input
+
+    @property
+    def drawn(self) -> Fourier | None:
+        """Fourier features whose frequencies are drawn, not given."""
+        method = self.method
+        return method if isinstance(method, Fourier) and method.frequencies is None else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it in plain words, as state files have it."""
+        method, drawn = self.method, self.drawn
+        given = method.frequencies if isinstance(method, Fourier) else None
+        words = {
+            "n_classes": self.n_classes,
+            "method": method.word,
+            "kernel": self.kernel.name,
+            "bandwidth": self.bandwidth.value,
+            "bandwidth_source": self.bandwidth.source,
+            "n_frequencies": None if drawn is None else drawn.n_frequencies,
+            "sampler": None if drawn is None else drawn.sampler,
+            "random_state": None if drawn is None else self.seed,
+            "frequencies": None if given is None else digest(given),
+            "label_kernel": self.label_kernel,
+            "regularization": self.regularization,
+            "debias": self.debias,
+            "n_bins": self.n_bins,
+            "labels": self.labels,
+            "normalize": self.normalize,
+        }
+        if self.input == "log_probs":  # from version 3 of files on
+            words["input"] = self.input
+        else:
+            words["from_logits"] = self.input == "logits"
+        if isinstance(method, Landmarks):
+            words["landmarks"] = method.name
+        return words
+
     def difference(self, other: StreamConfig) -> tuple[str, Any, Any] | None:
-        """Name and values of the first field that forbids a merge."""
-        for field in dataclasses.fields(self):
-            mine, theirs = getattr(self, field.name), getattr(other, field.name)
-            if field.name != "bandwidth_source" and mine != theirs:
-                return field.name, mine, theirs
+        """Name and values of the first setting that forbids a merge."""
+        if self.input != other.input:
+            return "input", self.input, other.input
+        mine, theirs = self.to_dict(), other.to_dict()
+        for name in {**mine, **theirs}:
+            a, b = mine.get(name), theirs.get(name)
+            if name != "bandwidth_source" and a != b:
+                return name, a, b
         return None
 
-    def signature(self, n: int, weight: float | None) -> str:
+    def signature(self, n: int, weight: float | None) -> Signature:
         """Of n rows; `weight` is the sum of the weights if there are any."""
-        words = ["ckce", "v0.1", f"method:{self.method}"]
-        if self.frequencies is not None:
-            words.append(f"frequencies:{self.frequencies}")
-        elif self.sampler is not None:
-            words.append(f"sampler:{self.sampler}")
-        elif self.landmarks is not None:
-            words.append(f"landmarks:{self.landmarks}")
-        words.append(f"k:{self.kernel}")
-        if self.bandwidth is not None:
-            source = "" if self.bandwidth_source == "given" else f"({self.bandwidth_source})"
-            words.append(f"gamma:{self.bandwidth!r}{source}")
-        if self.n_frequencies is not None:
-            words.append(f"D:{self.n_frequencies}")
-        if self.random_state is not None:
-            words.append(f"s:{self.random_state}")
         lam = "n^-0.25" if self.regularization is None else repr(self.regularization)
-        words += [f"lam:{lam}", f"n:{n}", f"m:{self.n_classes}"]
-        if weight is not None:
-            words.append(f"w:{weight!r}(streamed)")
+        words = {
+            "method": self.method.word,
+            "p": "float64",
+            **self.method.words("ckce", n, self.seed),
+            "k": self.kernel.name,
+            **self.bandwidth.words(),
+            "lam": lam,
+            **self._data_words(n, weight),
+        }
+        if isinstance(self.method, Fourier) and self.drawn is None:
+            words.pop("D")
         if self.label_kernel is not None:
-            words.append(f"l:{self.label_kernel}")
-        prepared = preparation(self.normalize, self.from_logits)
-        if prepared is not None:
-            words.append(f"in:{prepared}")
-        words.append("p:float64")
-        return "|".join(words)
+            words["l"] = self.label_kernel
+        return Signature("ckce", words)
+
+    def ece_signature(self, n: int, weight: float | None) -> Signature:
+        """Of the top-label ECE of n rows."""
+        words = {"variant": "top_label", "norm": "l1", "bins": f"{self.n_bins}(uniform)"}
+        return Signature("ece", {**words, **self._data_words(n, weight)})
+
+    def _data_words(self, n: int, weight: float | None) -> dict[str, str]:
+        words = {"n": str(n), "m": str(self.n_classes)}
+        if weight is not None:
+            words["w"] = f"{weight!r}(streamed)"
+        if self.prepared is not None:
+            words["in"] = self.prepared
+        return words
 
 
-def check_shapes(
-    config: StreamConfig, arrays: dict[str, NDArray[Any]], landmarks: Landmarks | None
-) -> None:
-    """Refuse a configuration that its arrays do not fit, before memory is taken for it."""
-    m = d = check_count("n_classes", config.n_classes)
-    check_bins(config.n_bins)
-    for name in ("debias", "normalize", "from_logits"):
-        check_bool(name, getattr(config, name))
-    if not isinstance(config.bandwidth_source, str):
-        raise TypeError(f"bandwidth_source {config.bandwidth_source!r}")
-    check_choice("kernel", config.kernel, list(KERNELS))
-    methods = ["linear"] if config.kernel == "linear" else ["fourier", "landmarks"]
-    check_choice("method", config.method, methods)
-    if config.regularization is not None:
-        check_positive("regularization", config.regularization)
-    if config.bandwidth is not None:
-        check_bandwidth(config.bandwidth)
-    factor = arrays.get("label_factor", np.zeros((m, 1)))
-    if factor.ndim != 2 or len(factor) != m or not 1 <= factor.shape[1] <= m:
-        raise ValueError(f"label_factor of shape {factor.shape} for {m} classes")
-    if ("label_factor" in arrays) != (config.label_kernel is not None):
-        raise ValueError(f"label_factor beside label_kernel {config.label_kernel!r}")
-    if config.method == "fourier":
-        frequencies = arrays["frequencies"]
-        if frequencies.ndim != 2 or frequencies.shape[1] != m or len(frequencies) < 1:
-            raise ValueError(f"frequencies of shape {frequencies.shape} for {m} classes")
-        if config.frequencies is None:  # they were drawn
-            check_seed(config.random_state)
-            check_choice("sampler", config.sampler, SAMPLERS)
-            if config.n_frequencies != len(frequencies):
-                raise ValueError(f"{len(frequencies)} frequencies of {config.n_frequencies!r}")
-        chebyshev = arrays.get("chebyshev", np.zeros((0, 0)))
-        if not all((np.abs(array) <= 1e100).all() for array in (frequencies, chebyshev)):
-            raise ValueError("frequencies that cannot have been drawn")
-        if chebyshev.ndim != 2 or chebyshev.shape[0] != chebyshev.shape[1]:
-            raise ValueError(f"chebyshev of shape {chebyshev.shape}")
-        if len(chebyshev) and m != 2:
-            raise ValueError(f"chebyshev for {m} classes")
-        d = (len(chebyshev) or 2 * len(frequencies)) + (m if config.linear_part else 0)
-    if config.landmarks != (None if landmarks is None else landmarks.name):
-        raise ValueError(f"landmarks that are not {config.landmarks}")
-    if landmarks is not None:
-        check_bandwidth(config.bandwidth)
-        d = len(landmarks.points)
-    needed = 8.0 * d * (m + (6 if config.debias else 2) * d)
-    check_memory(needed, f"a state of {m} classes and {d} features", "it may be damaged")
-    triangles = d * (d + 1) // 2 * (3 if config.debias else 1)
-    expected = 8 + 2 * m + 4 * config.n_bins + m * d + triangles
-    if "sums" in arrays and arrays["sums"].shape != (expected,):
-        raise ValueError(f"sums of shape {arrays['sums'].shape}, expected ({expected},)")
+def read_config(header: Mapping[str, Any], method: Method) -> StreamConfig:
+    """The configuration that a file claims, checked; `method` comes from its arrays."""
+    words = dict(header)
+    for name in ("debias", "normalize"):
+        check_bool(name, words[name])
+    if words.get("label_kernel") is not None and not isinstance(words["label_kernel"], str):
+        raise TypeError(f"label_kernel {words['label_kernel']!r}")
+    lam = words["regularization"]
+    input = words.get("input")
+    if input is None:
+        input = "logits" if check_bool("from_logits", words["from_logits"]) else "probs"
+    labels = words["labels"]
+    config = StreamConfig(
+        n_classes=check_count("n_classes", words["n_classes"]),
+        method=method,
+        kernel=check_named_kernel(words["kernel"]),
+        bandwidth=_read_bandwidth(words),
+        seed=0 if words["random_state"] is None else check_seed(words["random_state"]),
+        label_kernel=words["label_kernel"],
+        regularization=None if lam is None else check_positive("regularization", lam),
+        debias=words["debias"],
+        n_bins=check_bins(words["n_bins"]),
+        labels=None if labels is None else tuple(labels),
+        input=check_choice("input", input, INPUTS),
+        normalize=words["normalize"],
+    )
+    claimed, settled = {**words, "labels": config.labels}, config.to_dict()
+    for name in {**settled, **claimed}:
+        if name not in claimed or name not in settled or claimed[name] != settled[name]:
+            raise ValueError(f"{name} {claimed.get(name)!r}")
+    return config
 
 
-def check_sums(sums: NDArray[np.float64]) -> None:
-    if sums.ndim != 1 or len(sums) < 2 or np.isnan(sums).any():
-        raise ValueError(
-            "sums must be a vector of numbers, rows and weight first, got other things"
-        )
-    rows, weight = (float(number) for number in sums[:2])
-    if not (
-        rows == 0.0 == weight or (rows >= 1.0 and possible_weights(weight) and rows <= 2.0**53)
-    ):
-        raise ValueError(f"sums must be over rows and their weight, got {rows:g} and {weight:g}")
+def check_words(header: Mapping[str, Any]) -> str:
+    """The features that a file claims."""
+    kernel = check_named_kernel(header["kernel"])
+    methods = [Linear.word] if not kernel.has_bandwidth else [Fourier.word, Landmarks.word]
+    return check_choice("method", header["method"], methods)
 
 
-def possible_weights(weights: Any) -> Any:
-    """Weights that the door lets in."""
-    return (weights >= LEAST_WEIGHT) & (weights <= LARGEST_WEIGHT)
+def _read_bandwidth(words: Mapping[str, Any]) -> Bandwidth:
+    """A bandwidth out of a file, where its source is written in words."""
+    value, source = words["bandwidth"], words["bandwidth_source"]
+    if not isinstance(source, str):
+        raise TypeError(f"bandwidth_source {source!r}")
+    if value is None:
+        if source not in ("none", "frequencies", "median"):
+            raise ValueError(f"bandwidth_source {source!r} without a bandwidth")
+        return Bandwidth(None, "pending" if source == "median" else source)
+    number = check_bandwidth(value)
+    if source in ("given", "default"):
+        return Bandwidth(number, source)
+    kinds = "(median|median>0|no distances)"
+    if found := re.fullmatch(rf"{kinds} of the first {MEDIAN_ROWS} rows", source):
+        return Bandwidth(number, found[1], first_rows=True)
+    if found := re.fullmatch(rf"{kinds} of a sample of (\d+)", source):
+        return Bandwidth(number, found[1], sample=int(found[2]))
+    raise ValueError(f"bandwidth_source {source!r}")
+
+
+def without_bandwidth(config: StreamConfig) -> StreamConfig:
+    """The same before its bandwidth was found in the first rows."""
+    return dataclasses.replace(config, bandwidth=Bandwidth(None, "pending"))

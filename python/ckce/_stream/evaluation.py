@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckce import _core
-from ckce._metrics.ece import EceEstimate, preparation
-from ckce._metrics.evaluate import _ZERO, _digits, table_text
+from ckce._methods import Landmarks
+from ckce._metrics.ece import EceEstimate
 from ckce._reliability.diagram import ReliabilityDiagram, curve_of_bins
-from ckce._results.attribution import Attribution, attribute
+from ckce._results import Attribution, Facts, attribute, finite, number
 from ckce._stream.config import StreamConfig
+
+_ZERO = "a label had probability 0"
 
 
 @dataclass(frozen=True)
@@ -105,28 +107,34 @@ class StreamEvaluation:
             )
         return attribute(self.classes, self.per_class, self.mean_residual, self.ckce)
 
-    def _rows(self) -> list[tuple[str, str, str]]:
+    def _facts(self) -> Facts:
         lean = "over" if self.mean_confidence > self.accuracy else "under"
         gap = abs(self.mean_confidence - self.accuracy)
-        floor = "" if self.ckce_floor is None else f"floor {_digits(self.ckce_floor)}: the mean "
+        floor = "no floor kept"
+        if self.ckce_floor is not None:
+            floor = f"floor {number(self.ckce_floor)}: the mean of a calibrated model"
         rows: list[tuple[str, float | None, str]] = [
-            ("accuracy", self.accuracy, f"mean confidence {_digits(self.mean_confidence)}"),
+            ("accuracy", self.accuracy, f"mean confidence {number(self.mean_confidence)}"),
             ("log loss", self.log_loss, "" if math.isfinite(self.log_loss) else _ZERO),
             ("Brier", self.brier, ""),
-            ("CKCE", self.ckce, floor + "of a calibrated model" if floor else "no floor kept"),
+            ("CKCE", self.ckce, floor),
             ("debiased", self.ckce_debiased, "no interval: needs the rows"),
-            ("JKCE", self.jkce, f"unbiased; biased {_digits(self.jkce_biased)}"),
-            ("top label", self.ece_top_label.value, f"ECE; {lean}confident by {_digits(gap)}"),
+            ("JKCE", self.jkce, f"unbiased; biased {number(self.jkce_biased)}"),
+            ("ECE (top label)", self.ece_top_label.value, f"{lean}confident by {number(gap)}"),
         ]
         if self.missing_trace is not None:
             note = f"on the distance to exact CKCE; missing trace {self.missing_trace:.1e}"
             rows.insert(4, ("bound", self.ckce_bound, note))
-        return [(name, _digits(number), note) for name, number, note in rows if number is not None]
-
-    def __repr__(self) -> str:
         bandwidth = "" if self.bandwidth is None else f", bandwidth {self.bandwidth:.6g}"
         heading = f"n = {self.n_samples}, m = {self.n_classes}, {self.method} features{bandwidth}"
-        return table_text(heading, self._rows(), self.signature)
+        lines = [(name, number(value), note) for name, value, note in rows if value is not None]
+        return Facts(tuple(lines), self.signature, heading)
+
+    def __repr__(self) -> str:
+        return self._facts().text()
+
+    def _repr_html_(self) -> str:
+        return self._facts().html()
 
     def to_dict(self) -> dict[str, float | int | str | None]:
         """All numbers, flat and ready for JSON; what is not finite becomes None."""
@@ -151,12 +159,9 @@ class StreamEvaluation:
             "ece_top_label": self.ece_top_label.value,
             "n_bins": self.ece_top_label.n_bins,
             "ckce_signature": self.signature,
-            "ece_signature": self.ece_top_label.signature,
+            "ece_top_label_signature": self.ece_top_label.signature,
         }
-        return {
-            name: None if isinstance(value, float) and not math.isfinite(value) else value
-            for name, value in numbers.items()
-        }
+        return finite(numbers)
 
 
 def evaluation_of(
@@ -165,7 +170,7 @@ def evaluation_of(
     """All that the sums tell."""
     scores, solution, n = result.scores, result.solution, result.rows
     weight = scores.weight
-    placed = config.method == "landmarks"
+    placed = isinstance(config.method, Landmarks)
     return StreamEvaluation(
         n_samples=n,
         n_classes=config.n_classes,
@@ -186,11 +191,11 @@ def evaluation_of(
         per_class=None if config.label_kernel is not None else solution.per_class,
         mean_residual=scores.residual / weight,
         classes=tuple(range(config.n_classes)) if config.labels is None else config.labels,
-        bandwidth=config.bandwidth,
-        bandwidth_source=config.bandwidth_source,
+        bandwidth=config.bandwidth.value,
+        bandwidth_source=config.bandwidth.source,
         regularization=result.regularization,
-        method=config.method,
-        signature=config.signature(n, weight if weighted else None),
+        method=config.method.word,
+        signature=str(config.signature(n, weight if weighted else None)),
     )
 
 
@@ -199,13 +204,7 @@ def _top_label_ece(
 ) -> EceEstimate:
     weight, prob, hits, count = result.bins.T
     total = result.scores.weight
-    words = ["ece", "v0.1", "variant:top_label", "norm:l1", f"bins:{config.n_bins}(uniform)"]
-    words += [f"n:{result.rows}", f"m:{config.n_classes}"]
-    if weighted:
-        words.append(f"w:{total!r}(streamed)")
-    prepared = preparation(config.normalize, config.from_logits)
-    if prepared is not None:
-        words.append(f"in:{prepared}")
+    signature = config.ece_signature(result.rows, total if weighted else None)
     with np.errstate(invalid="ignore"):  # 0 / 0 in empty bins
         confidence, frequency = prob / weight, hits / weight
     return EceEstimate(
@@ -222,7 +221,7 @@ def _top_label_ece(
         confidence=confidence,
         frequency=frequency,
         per_class=None,
-        signature="|".join(words),
+        signature=str(signature),
     )
 
 

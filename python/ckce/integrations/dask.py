@@ -41,7 +41,6 @@ def accumulate(
     y_prob: Any,
     *,
     sample_weight: Any = None,
-    bandwidth: float | str = "median",
     **options: Any,
 ) -> CKCEAccumulator:
     """The state of all rows of dask arrays.
@@ -54,12 +53,9 @@ def accumulate(
         Predicted probabilities, in the same chunks of rows.
     sample_weight : dask array of shape (n_samples,), optional
         Frequency weights.
-    bandwidth : float or "median"
-        By default the median of about 2000 rows, evenly out of all partitions, which takes a first
-        pass over them.
     **options
-        Of `CKCEAccumulator`, and ``n_landmarks`` as in `CKCEAccumulator.from_sample`: landmarks out
-        of the same first pass.
+        Of `CKCEAccumulator`. ``bandwidth="median"`` is the median of about 2000 rows, evenly out of
+        all partitions, which takes a first pass over them; so does ``method=ckce.Landmarks(200)``.
 
     Returns
     -------
@@ -81,7 +77,7 @@ def accumulate(
         for truth, prob, *weight in zip(others[0], probs, *others[1:], strict=True)
     ]
     names = [f"partition {number}" for number in range(len(parts))]
-    return _accumulate(int(columns), parts, names, bandwidth, options)
+    return _accumulate(int(columns), parts, names, options)
 
 
 def _aligned(name: str, array: Any, y_prob: Any) -> Any:
@@ -106,7 +102,6 @@ def accumulate_files(
     probs: Any = None,
     labels: Any = None,
     classes: Sequence[Any] | None = None,
-    bandwidth: float | str = "median",
     **options: Any,
 ) -> CKCEAccumulator:
     """The state of all rows of many files, one partition for each.
@@ -118,8 +113,6 @@ def accumulate_files(
         parquet, arrow, npz or csv, in the order of their names.
     probs, labels, classes
         As in `ckce.scan`.
-    bandwidth : float or "median"
-        By default the median of about 2000 rows, out of the first batch of every file.
     **options
         As in `accumulate`, but `labels`, which scanning settles.
 
@@ -132,7 +125,7 @@ def accumulate_files(
     wanted = {"probs": probs, "labels": labels, "classes": classes}
     first = ckce.scan(files[0], **wanted)
     parts = [dask.delayed(_File)(name, wanted, first.n_classes, first.classes) for name in files]
-    return _accumulate(first.n_classes, parts, files, bandwidth, options)
+    return _accumulate(first.n_classes, parts, files, options)
 
 
 def _files(path: Any) -> list[str]:
@@ -171,13 +164,12 @@ def _accumulate(
     n_classes: int,
     parts: list[Any],
     names: list[str],
-    bandwidth: float | str,
     options: dict[str, Any],
 ) -> CKCEAccumulator:
     options = {"n_threads": 1, **options}  # a worker has its threads for tasks
     if "shard_id" in options:
         raise TypeError("shard_id is given to each partition, got one for all")
-    template = dask.delayed(_template(n_classes, parts, bandwidth, options))
+    template = dask.delayed(_template(n_classes, parts, options))
     states = [
         dask.delayed(_state)(template, name, part) for name, part in zip(names, parts, strict=True)
     ]
@@ -188,23 +180,21 @@ def _accumulate(
     return acc
 
 
-def _template(
-    n_classes: int, parts: list[Any], bandwidth: float | str, options: dict[str, Any]
-) -> CKCEAccumulator:
+def _template(n_classes: int, parts: list[Any], options: dict[str, Any]) -> CKCEAccumulator:
     """What every partition starts from; takes what it must from a sample."""
-    options = dict(options)
-    n_landmarks = options.pop("n_landmarks", None)
-    wanted = _SAMPLE_ROWS
-    if n_landmarks is None:
-        template = CKCEAccumulator(n_classes, bandwidth=bandwidth, **options)
+    if options.get("method") == "landmarks":
+        options = {**options, "method": ckce.Landmarks()}
+    method, wanted = options.get("method"), _SAMPLE_ROWS
+    if isinstance(method, ckce.Landmarks) and not method.given:
+        middle = ckce.Landmarks(np.full((1, n_classes), 1.0 / n_classes))
+        CKCEAccumulator(
+            n_classes, **{**options, "method": middle, "bandwidth": 1.0}
+        )  # refuses the bad
+        wanted = max(wanted, 4 * method.count)
+    else:
+        template = CKCEAccumulator(n_classes, **options)
         if template.config["bandwidth_source"] != "median":
             return template
-    else:
-        gamma = 1.0 if bandwidth == "median" else bandwidth
-        middle = np.full((1, n_classes), 1.0 / n_classes)
-        CKCEAccumulator(n_classes, bandwidth=gamma, landmarks=middle, **options)  # refuses the bad
-        wanted = max(wanted, 4 * int(n_landmarks))
-        options.update(bandwidth=bandwidth, n_landmarks=n_landmarks)
     chosen = np.unique(np.linspace(0, len(parts) - 1, min(len(parts), wanted)).astype(int))
     count = math.ceil(wanted / len(chosen))
     pieces = dask.compute(*(dask.delayed(_sample)(parts[i], count) for i in chosen))

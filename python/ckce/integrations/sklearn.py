@@ -4,24 +4,30 @@ A scorer is called with a fitted classifier, the data and its labels. It passes 
 ``classes_`` on, so labels of any kind work, also where a fold misses a class. Greater is better
 for scikit-learn, so errors come with the opposite sign.
 
+CKCE is debiased, and its bandwidth is the default that does not depend on the predictions: every
+candidate is measured alike. Calibration alone is no criterion for a search, because a constant
+predictor is calibrated: look at it beside a proper score, and choose by that score
+(``refit="neg_log_loss"``).
+
 Examples
 --------
 >>> from sklearn.datasets import load_iris
 >>> from sklearn.linear_model import LogisticRegression
->>> from sklearn.model_selection import cross_validate
->>> from ckce.integrations.sklearn import neg_ckce, neg_ece
+>>> from sklearn.model_selection import GridSearchCV
+>>> from ckce.integrations.sklearn import neg_ckce, neg_log_loss
 >>> X, y = load_iris(return_X_y=True)
->>> scoring = {"ckce": neg_ckce, "ece": neg_ece}
->>> result = cross_validate(LogisticRegression(max_iter=1000), X, y, scoring=scoring)
->>> bool((result["test_ckce"] <= 0).all())
-True
+>>> scoring = {"neg_ckce": neg_ckce, "neg_log_loss": neg_log_loss}
+>>> model = LogisticRegression(max_iter=1000)
+>>> search = GridSearchCV(model, {"C": [0.1, 1.0]}, scoring=scoring, refit="neg_log_loss").fit(X, y)
+>>> len(search.cv_results_["mean_test_neg_ckce"])
+2
 """
 
 from collections.abc import Callable
 from typing import Any
 
 import ckce
-from ckce._input.samples import check_classifier
+from ckce._input import check_classifier
 
 __all__ = [
     "SCORERS",
@@ -30,17 +36,24 @@ __all__ = [
     "make_scorer",
     "neg_brier",
     "neg_ckce",
-    "neg_ckce_debiased",
-    "neg_ece",
     "neg_ece_class_wise",
+    "neg_ece_simplex",
     "neg_ece_top_label",
     "neg_jkce",
     "neg_log_loss",
 ]
 
 
-def _debiased(y_true: Any, y_prob: Any, **options: Any) -> float:
+def _debiased_ckce(y_true: Any, y_prob: Any, **options: Any) -> float:
+    if options.get("kernel") != "linear":
+        options.setdefault("bandwidth", "default")
     return ckce.estimate(y_true, y_prob, **options).debiased
+
+
+def _unbiased_jkce(y_true: Any, y_prob: Any, **options: Any) -> float:
+    if options.get("kernel") != "linear":
+        options.setdefault("bandwidth", "default")
+    return ckce.jkce(y_true, y_prob, **options)
 
 
 class CalibrationScorer:
@@ -83,11 +96,11 @@ def make_scorer(metric: str, **options: Any) -> CalibrationScorer:
 
     Parameters
     ----------
-    metric : {"ckce", "ckce_debiased", "jkce", "ece", "brier", "log_loss", "accuracy"}
-        What to compute. All but ``accuracy`` come with the opposite sign.
+    metric : {"ckce", "jkce", "ece", "brier", "log_loss", "accuracy"}
+        What to compute; ``ckce`` is the debiased value. All but ``accuracy`` come with the opposite
+        sign.
     **options
-        Of the function of this name (of `ckce.estimate` for ``ckce_debiased``). For a search over
-        models fix ``bandwidth``: else each candidate is measured with its own.
+        Of the function of this name (of `ckce.estimate` for ``ckce``).
 
     Returns
     -------
@@ -95,13 +108,12 @@ def make_scorer(metric: str, **options: Any) -> CalibrationScorer:
 
     Examples
     --------
-    >>> make_scorer("ece", variant="top_label", n_bins=15)
-    CalibrationScorer(ece, sign=-1, variant='top_label', n_bins=15)
+    >>> make_scorer("ece", variant="class_wise", n_bins=20)
+    CalibrationScorer(ece, sign=-1, variant='class_wise', n_bins=20)
     """
     metrics: dict[str, Callable[..., float]] = {
-        "ckce": ckce.ckce,
-        "ckce_debiased": _debiased,
-        "jkce": ckce.jkce,
+        "ckce": _debiased_ckce,
+        "jkce": _unbiased_jkce,
         "ece": ckce.ece,
         "brier": ckce.brier,
         "log_loss": ckce.log_loss,
@@ -113,11 +125,10 @@ def make_scorer(metric: str, **options: Any) -> CalibrationScorer:
 
 
 neg_ckce = make_scorer("ckce")
-neg_ckce_debiased = make_scorer("ckce_debiased")
 neg_jkce = make_scorer("jkce")
-neg_ece = make_scorer("ece")
 neg_ece_top_label = make_scorer("ece", variant="top_label")
 neg_ece_class_wise = make_scorer("ece", variant="class_wise")
+neg_ece_simplex = make_scorer("ece", variant="simplex")
 neg_brier = make_scorer("brier")
 neg_log_loss = make_scorer("log_loss")
 accuracy = make_scorer("accuracy")
@@ -125,11 +136,10 @@ accuracy = make_scorer("accuracy")
 #: All of them by name, for ``cross_validate(..., scoring=SCORERS)``.
 SCORERS = {
     "neg_ckce": neg_ckce,
-    "neg_ckce_debiased": neg_ckce_debiased,
     "neg_jkce": neg_jkce,
-    "neg_ece": neg_ece,
     "neg_ece_top_label": neg_ece_top_label,
     "neg_ece_class_wise": neg_ece_class_wise,
+    "neg_ece_simplex": neg_ece_simplex,
     "neg_brier": neg_brier,
     "neg_log_loss": neg_log_loss,
     "accuracy": accuracy,

@@ -4,11 +4,11 @@ Examples
 --------
 >>> import torch
 >>> from ckce.integrations.torchmetrics import CKCE
->>> metric = CKCE(num_classes=2, bandwidth=0.4)
+>>> metric = CKCE(num_classes=2, output="ckce")
 >>> preds = torch.tensor([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
 >>> metric.update(preds, torch.tensor([0, 1, 1]))
 >>> print(f"{metric.compute().item():.6f}")
-0.066771
+0.079706
 """
 
 import hashlib
@@ -22,19 +22,22 @@ from torchmetrics import Metric
 from torchmetrics.utilities.distributed import gather_all_tensors
 
 from ckce import CKCEAccumulator
+from ckce._input import InputError, InputTypeError
 
 __all__ = ["CKCE"]
 
 _OUTPUTS = (
-    "ckce",
     "ckce_debiased",
+    "ckce",
     "ckce_floor",
     "jkce",
     "jkce_biased",
+    "ece_top_label",
     "accuracy",
     "log_loss",
     "brier",
 )
+_NAMES = {"y_prob": "preds", "y_true": "target", "labels": "target"}
 
 
 def _agreed(configs: torch.Tensor) -> torch.Tensor:
@@ -42,7 +45,7 @@ def _agreed(configs: torch.Tensor) -> torch.Tensor:
     if not bool((configs == configs[0]).all()):
         raise ValueError(
             "options must be the same in all metrics that are merged or synchronised, got different "
-            "ones (bandwidth, random_state, n_frequencies, ...)"
+            "ones (bandwidth, method, random_state, ...)"
         )
     return configs[0]
 
@@ -63,80 +66,152 @@ class CKCE(Metric):
     ----------
     num_classes : int
         m.
-    bandwidth : float, optional
-        The kernel's bandwidth. It must be known beforehand, since every process must use the same:
-        `ckce.median_bandwidth` of some predictions. Only ``kernel="linear"`` has none.
-    output : {"ckce", "ckce_debiased", "ckce_floor", "jkce", "jkce_biased", "accuracy", \
-"log_loss", "brier"}
+    bandwidth : float, "default" or "first_batch"
+        The kernel's bandwidth. ``"default"`` needs no data, see `ckce.CKCEAccumulator`.
+        ``"first_batch"`` takes the median of the first batch, in one process only.
+    output : {"ckce_debiased", "ckce", "ckce_floor", "jkce", "jkce_biased", "ece_top_label", \
+"accuracy", "log_loss", "brier"}
         What `compute` returns, as in `ckce.StreamEvaluation`. Metrics that differ only in this
         share one state in a ``MetricCollection``.
-    options : dict, optional
-        Options of `ckce.CKCEAccumulator`: ``kernel``, ``n_frequencies``, ``random_state``,
-        ``regularization``, ``debias``, ``from_logits``, ...
+    input : {"probs", "logits", "log_probs"}
+        What `preds` holds; never guessed.
+    ignore_index : int, optional
+        Targets that are left out.
     **kwargs
-        Of ``torchmetrics.Metric``.
+        Options of `ckce.CKCEAccumulator` (``method``, ``kernel``, ``regularization``,
+        ``random_state``, ``n_bins``, ...), and of ``torchmetrics.Metric``.
 
     Notes
     -----
     `update` takes predictions first, as torchmetrics has it: ``update(preds, target)`` with shapes
-    (N, C) and (N,). They are moved to the CPU. `compute` is NaN before the first row.
+    (N, C) and (N,), or (N, C, d1, ...) and (N, d1, ...); for two classes also the probabilities of
+    class 1 in the shape of the target. They are moved to the CPU. `compute` is NaN before the first
+    row.
     """
 
     is_differentiable = False
     higher_is_better = False
     full_state_update = False
-    plot_lower_bound = 0.0
 
     sums: torch.Tensor
     config: torch.Tensor
     _forward_cache: Any
 
+    _OF_CKCE = (
+        "method",
+        "kernel",
+        "label_kernel",
+        "regularization",
+        "random_state",
+        "debias",
+        "n_bins",
+        "normalize",
+        "n_threads",
+    )
+
     def __init__(
         self,
         num_classes: int,
-        bandwidth: float | None = None,
+        bandwidth: float | str = "default",
         *,
-        output: str = "ckce",
-        options: dict[str, Any] | None = None,
+        output: str = "ckce_debiased",
+        input: str = "probs",
+        ignore_index: int | None = None,
         **kwargs: Any,
     ) -> None:
+        options = {name: kwargs.pop(name) for name in self._OF_CKCE if name in kwargs}
         super().__init__(**kwargs)
         if output not in _OUTPUTS:
             raise ValueError(f"output must be one of {list(_OUTPUTS)}, got {output!r}")
-        options = dict(options or {})
-        if "shard_id" in options:
-            raise ValueError("options must not hold shard_id, got one for all processes")
-        if bandwidth is not None:
-            options["bandwidth"] = bandwidth
-        self.output = output
-        self._template = CKCEAccumulator(num_classes, **options)
-        if self._template.config["bandwidth_source"] == "median":
-            raise ValueError(
-                "bandwidth must be given, got None: all processes need the same; take "
-                "ckce.median_bandwidth(y_prob) of some predictions"
-            )
         if output in ("ckce_debiased", "ckce_floor") and not options.get("debias", True):
             raise ValueError(f"output={output!r} needs debias=True, got False")
-        words = json.dumps(self._template.config, sort_keys=True).encode()
-        name = int(hashlib.sha256(words).hexdigest()[:15], 16)
+        if isinstance(bandwidth, str) and bandwidth not in ("default", "first_batch"):
+            raise ValueError(
+                f"bandwidth must be a number, 'default' or 'first_batch', got {bandwidth!r}"
+            )
+        if options.get("kernel") == "linear":
+            bandwidth = "default"
+        self.output, self.ignore_index = output, ignore_index
+        self._options = {**options, "input": input}
+        self._waits = bandwidth == "first_batch"
+        gamma: float | str = 1.0 if isinstance(bandwidth, str) and self._waits else bandwidth
+        self._settle(CKCEAccumulator(num_classes, bandwidth=gamma, **self._options))
         # First, so that a merge is refused before a sum has changed.
-        self.add_state("config", default=torch.tensor(name), dist_reduce_fx=_agreed)
+        self.add_state("config", default=self._name, dist_reduce_fx=_agreed)
         sums = torch.from_numpy(self._template.sums())
         self.add_state("sums", default=sums, dist_reduce_fx="sum")
+
+    def _settle(self, template: CKCEAccumulator) -> None:
+        self._template = template
+        words = json.dumps(template.config, sort_keys=True).encode()
+        self._name = torch.tensor(int(hashlib.sha256(words).hexdigest()[:15], 16))
+
+    def __repr__(self) -> str:
+        config = self._template.config
+        gamma = "first_batch" if self._waits else config["bandwidth"]
+        return (
+            f"CKCE(num_classes={config['n_classes']}, bandwidth={gamma!r}, output={self.output!r}, "
+            f"method={self._template.method!r}, kernel={config['kernel']!r})"
+        )
 
     def update(self, preds: torch.Tensor, target: torch.Tensor) -> None:
         """Add a batch.
 
         Parameters
         ----------
-        preds : tensor of shape (N, C)
-            Predicted probabilities (logits with ``options={"from_logits": True}``).
-        target : tensor of shape (N,)
+        preds : tensor of shape (N, C), (N, C, d1, ...), or that of the target for two classes
+            Predictions, as `input` says.
+        target : tensor of shape (N,) or (N, d1, ...)
             Labels.
         """
-        batch = self._template.fresh()
-        batch.update(target.detach().cpu(), preds.detach().cpu())
+        rows, labels = self._rows(preds.detach().cpu(), target.detach().cpu())
+        try:
+            if self._waits and len(labels):
+                self._take_bandwidth(rows, labels)
+            batch = self._template.fresh()
+            batch.update(labels, rows)
+        except (InputError, InputTypeError) as error:
+            raise error.renamed(_NAMES) from None
         self.sums = self.sums + torch.from_numpy(batch.sums()).to(self.sums.device)
+
+    def _rows(self, preds: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Predictions and labels, row by row, without those that are ignored."""
+        if target.is_floating_point() or target.is_complex():
+            raise TypeError(
+                f"target must hold integers, got {target.dtype}; use target.long(), and note that "
+                "predictions come first: update(preds, target)"
+            )
+        classes = self._template.n_classes
+        if preds.ndim == target.ndim + 1:
+            if preds.shape[1] != classes or preds.shape[2:] != target.shape[1:]:
+                raise ValueError(
+                    f"preds must have shape (N, {classes}, ...) for a target of shape (N, ...), got "
+                    f"{tuple(preds.shape)} and {tuple(target.shape)}"
+                )
+            rows = preds.movedim(1, -1).reshape(-1, classes)
+        elif preds.shape == target.shape and classes == 2:
+            rows = preds.reshape(-1)
+        else:
+            raise ValueError(
+                f"preds and target must have shapes (N, {classes}, ...) and (N, ...), got "
+                f"{tuple(preds.shape)} and {tuple(target.shape)}"
+            )
+        labels = target.reshape(-1)
+        if self.ignore_index is not None:
+            kept = labels != self.ignore_index
+            rows, labels = rows[kept], labels[kept]
+        return rows, labels
+
+    def _take_bandwidth(self, rows: torch.Tensor, labels: torch.Tensor) -> None:
+        if torch.distributed.is_available() and torch.distributed.is_initialized():
+            raise ValueError(
+                "bandwidth='first_batch' is for one process, got several: each would take another; "
+                "give a number, or 'default'"
+            )
+        self._settle(CKCEAccumulator.from_sample(labels, rows, **self._options))
+        self._waits = False
+        self.config = self._name.to(self.config.device)
+        self._defaults["config"] = self._name.to(self._defaults["config"].device)
 
     def compute(self) -> torch.Tensor:
         """The value of all rows so far, float64."""
@@ -144,10 +219,10 @@ class CKCE(Metric):
             raise ValueError("state must come from a metric with the same options, got another")
         acc = self._template.fresh()
         acc.add_sums(self.sums.cpu().numpy())
-        value: float | None = float("nan")
+        value: Any = None
         if acc.n_samples > 0:
             value = acc.compute() if self.output == "ckce" else getattr(acc.evaluate(), self.output)
-        number = float("nan") if value is None else value
+        number = float("nan") if value is None else float(value)
         return torch.tensor(number, dtype=torch.float64, device=self.sums.device)
 
     def merge_state(self, incoming_state: "dict[str, Any] | Metric") -> None:

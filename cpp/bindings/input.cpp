@@ -1,0 +1,78 @@
+// What happens before an estimate: the check of the numbers, the median distance, the frequencies.
+#include <pybind11/native_enum.h>
+
+#include "bindings/arrays.hpp"
+#include "bindings/call.hpp"
+#include "core/bandwidth.hpp"
+#include "core/samplers/sampler.hpp"
+#include "core/validate.hpp"
+
+namespace ckce {
+
+void bind_input(py::module_& module) {
+  py::class_<Offence>(module, "Offence")
+      .def_readonly("count", &Offence::count)
+      .def_readonly("row", &Offence::row)
+      .def_readonly("column", &Offence::column)
+      .def_readonly("value", &Offence::value);
+  py::class_<Report>(module, "Report")
+      .def_readonly("not_finite", &Report::not_finite)
+      .def_readonly("negative", &Report::negative)
+      .def_readonly("above_one", &Report::above_one)
+      .def_readonly("bad_sum", &Report::bad_sum)
+      .def_readonly("bad_label", &Report::bad_label)
+      .def_readonly("smallest_label", &Report::smallest_label)
+      .def_readonly("largest_label", &Report::largest_label);
+  py::native_enum<Norm>(module, "Norm", "enum.Enum")
+      .value("l1", Norm::kL1)
+      .value("l2", Norm::kL2)
+      .finalize();
+  py::native_enum<Spectrum>(module, "Spectrum", "enum.Enum")
+      .value("gaussian", Spectrum::kGaussian)
+      .value("cauchy", Spectrum::kCauchy)
+      .finalize();
+
+  module.def(
+      "validate",
+      [](const py::array& probs, const Labels& labels, double sum_tolerance, int n_threads) {
+        const Samples samples = view_samples(probs, labels, std::nullopt);
+        return run(n_threads,
+                   [&](Parallel& parallel) { return validate(samples, sum_tolerance, parallel); });
+      },
+      py::arg("probs"), py::arg("labels"), py::kw_only(), py::arg("sum_tolerance"),
+      py::arg("n_threads"));
+  module.def(
+      "median_distance",
+      [](const std::vector<py::array>& probs, const std::vector<Weights>& weights, Norm norm,
+         std::uint64_t seed, int n_threads) {
+        const std::vector<Samples> groups = view_groups(probs, weights);
+        const MedianDistance median = run(n_threads, [&](Parallel& parallel) {
+          return median_distance(groups, norm, seed, parallel);
+        });
+        return std::make_pair(median.value, median.positive_value);
+      },
+      py::arg("probs"), py::arg("weights"), py::kw_only(), py::arg("norm"), py::arg("seed"),
+      py::arg("n_threads"));
+  module.def(
+      "class_wise_median_distance",
+      [](const py::array& probs, const Labels& labels, const Weights& weights, Norm norm,
+         std::uint64_t seed, int n_threads) {
+        const Samples samples = view_samples(probs, labels, weights);
+        const MedianDistance median = run(n_threads, [&](Parallel& parallel) {
+          return class_wise_median_distance(samples, norm, seed, parallel);
+        });
+        return std::make_pair(median.value, median.positive_value);
+      },
+      py::arg("probs"), py::arg("labels"), py::arg("weights"), py::kw_only(), py::arg("norm"),
+      py::arg("seed"), py::arg("n_threads"));
+  module.def(
+      "draw_frequencies",
+      [](const std::string& sampler, Spectrum spectrum, Index n_frequencies, Index n_classes,
+         std::uint64_t seed) {
+        return to_numpy(draw_frequencies(sampler, spectrum, n_frequencies, n_classes, seed));
+      },
+      py::kw_only(), py::arg("sampler"), py::arg("spectrum"), py::arg("n_frequencies"),
+      py::arg("n_classes"), py::arg("seed"));
+}
+
+}  // namespace ckce

@@ -1,0 +1,31 @@
+#include <pybind11/pybind11.h>
+
+#include <Eigen/Core>
+
+namespace ckce {
+void bind_input(pybind11::module_& module);             // input.cpp
+void bind_features(pybind11::module_& module);          // features.cpp
+void bind_ckce(pybind11::module_& module);              // ckce.cpp
+void bind_jkce(pybind11::module_& module);              // jkce.cpp
+void bind_ece(pybind11::module_& module);               // ece.cpp
+void bind_calibration_test(pybind11::module_& module);  // calibration_test.cpp
+void bind_loo(pybind11::module_& module);               // loo.cpp
+void bind_accumulator(pybind11::module_& module);       // accumulator.cpp
+void bind_planted(pybind11::module_& module);           // tests/native/planted.cpp
+}  // namespace ckce
+
+PYBIND11_MODULE(CKCE_MODULE, module, pybind11::mod_gil_not_used()) {
+  // Eigen cuts products to the caches it finds; fixed sizes keep the bits the same everywhere.
+  Eigen::setCpuCacheSizes(32 << 10, 512 << 10, 4 << 20);
+  ckce::bind_input(module);
+  ckce::bind_features(module);
+  ckce::bind_ckce(module);
+  ckce::bind_jkce(module);
+  ckce::bind_ece(module);
+  ckce::bind_calibration_test(module);
+  ckce::bind_loo(module);
+  ckce::bind_accumulator(module);
+#ifdef CKCE_SANITIZE
+  ckce::bind_planted(module);
+#endif
+}

@@ -1,0 +1,35 @@
+#include "core/linalg/products.hpp"
+
+namespace ckce {
+
+void add_product(MatrixRef out, double scale, const In& a, const In& b) {
+  out.noalias() += scale * a * b;
+}
+
+void add_product_tn(MatrixRef out, double scale, const In& a, const In& b) {
+  out.noalias() += scale * a.transpose() * b;
+}
+
+void add_product_nt(MatrixRef out, double scale, const In& a, const In& b) {
+  out.noalias() += scale * a * b.transpose();
+}
+
+void add_gram(MatrixRef out, const In& a) {
+  out.selfadjointView<Eigen::Lower>().rankUpdate(a.transpose());
+}
+
+void add_lower_product_tn(MatrixRef out, const In& a, const In& b) {
+  out.triangularView<Eigen::Lower>() += a.transpose() * b;
+}
+
+void solve_lower(const In& l, MatrixRef b) { l.triangularView<Eigen::Lower>().solveInPlace(b); }
+
+void solve_lower_transposed(const In& l, MatrixRef b) {
+  l.triangularView<Eigen::Lower>().transpose().solveInPlace(b);
+}
+
+void solve_lower_transposed_from_right(const In& l, MatrixRef b) {
+  l.triangularView<Eigen::Lower>().transpose().solveInPlace<Eigen::OnTheRight>(b);
+}
+
+}  // namespace ckce

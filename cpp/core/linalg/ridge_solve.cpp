@@ -1,0 +1,73 @@
+#include "core/linalg/ridge_solve.hpp"
+
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+#include "core/base/sizes.hpp"
+#include "core/linalg/products.hpp"
+
+namespace ckce {
+namespace {
+
+// a = L L' in place (lower triangle), unblocked.
+void factor_diagonal_block(MatrixRef a) {
+  const Index n = a.rows();
+  for (Index j = 0; j < n; ++j) {
+    auto column = a.col(j).tail(n - j);
+    for (Index k = 0; k < j; ++k) column -= a(j, k) * a.col(k).tail(n - j);
+    if (!(a(j, j) > 0.0))
+      throw std::domain_error(
+          "K + lambda n I is not positive definite in float64: pass a larger regularization, "
+          "and if the kernel is a callable, one that is positive semi-definite");
+    column /= std::sqrt(a(j, j));
+  }
+}
+
+}  // namespace
+
+RidgeSolver::RidgeSolver(Matrix a, double ridge, Parallel& parallel) : factor_(std::move(a)) {
+  const Index n = size();
+  factor_.diagonal().array() += ridge;
+  for (Index k = 0; k < n; k += kFactorColumns) {
+    const Index step = std::min(kFactorColumns, n - k);
+    auto diagonal = factor_.block(k, k, step, step);
+    factor_diagonal_block(diagonal);
+    const Index below = k + step;
+    const Index tiles = count_pieces(n - below, kFactorTile);
+    const auto rows = [&](Index tile) {
+      const Index begin = below + tile * kFactorTile;
+      return std::pair<Index, Index>(begin, std::min(kFactorTile, n - begin));
+    };
+    parallel.each(tiles, [&] {
+      return [&](Index tile) {
+        const auto [begin, count] = rows(tile);
+        auto panel = factor_.block(begin, k, count, step);
+        solve_lower_transposed_from_right(diagonal, panel);
+      };
+    });
+    parallel.each(tiles * (tiles + 1) / 2, [&] {
+      return [&](Index task) {
+        Index i = 0;
+        while ((i + 1) * (i + 2) / 2 <= task) ++i;
+        const auto [row, n_rows] = rows(i);
+        const auto [column, n_columns] = rows(task - i * (i + 1) / 2);
+        add_product_nt(factor_.block(row, column, n_rows, n_columns), -1.0,
+                       factor_.block(row, k, n_rows, step),
+                       factor_.block(column, k, n_columns, step));
+      };
+    });
+  }
+}
+
+void RidgeSolver::solve(MatrixRef b) const {
+  solve_lower(factor_, b);
+  solve_lower_transposed(factor_, b);
+}
+
+void RidgeSolver::solve(MatrixRef b, Parallel& parallel) const {
+  parallel.each_piece(b.cols(), kSolveColumns,
+                      [&](Index begin, Index columns) { solve(b.middleCols(begin, columns)); });
+}
+
+}  // namespace ckce

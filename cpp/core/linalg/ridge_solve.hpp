@@ -1,0 +1,25 @@
+// B -> W B, W = (A + ridge I)^-1 of eq. (4), (7) and (9) of the paper, by a Cholesky factorisation,
+// blocked and parallel. W is never formed: an inverse costs three times as much and rounds more.
+#pragma once
+
+#include "core/base/parallel.hpp"
+#include "core/base/types.hpp"
+
+namespace ckce {
+
+class RidgeSolver {
+ public:
+  // Takes the lower triangle of A (n, n). O(n^3 / 3).
+  RidgeSolver(Matrix a, double ridge, Parallel& parallel);
+
+  Index size() const { return factor_.rows(); }
+  // (n, columns), on this thread.
+  void solve(MatrixRef b) const;
+  // (n, columns), columns shared out among the threads.
+  void solve(MatrixRef b, Parallel& parallel) const;
+
+ private:
+  Matrix factor_;
+};
+
+}  // namespace ckce

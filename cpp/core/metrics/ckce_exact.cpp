@@ -1,0 +1,136 @@
+// CKCE = Tr V'K V, V = (K + ridge I)^-1 R F: eq. (7) of the paper, with K of a kernel. For many
+// rows by conjugate gradients, whose error is certified: K is never stored.
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "core/features/cholesky.hpp"
+#include "core/features/linear.hpp"
+#include "core/kernels/gram_product.hpp"
+#include "core/metrics/ckce.hpp"
+#include "core/metrics/ckce_parts.hpp"
+#include "core/metrics/conjugate_gradients.hpp"
+#include "core/metrics/preconditioner.hpp"
+
+namespace ckce {
+namespace {
+
+constexpr const char* kNoConvergence =
+    "the iteration for method='exact' did not reach tol: regularization is too small for it; pass "
+    "a larger one, a larger tol, or method='cholesky'";
+
+// w_i |r_i|^2 and w_i E|r_i|^2, (n,) each.
+struct RowNorms {
+  Vector norms;
+  Vector spreads;
+
+  RowNorms(const Samples& samples, const Panels& q, const LabelKernel& label)
+      : norms(samples.n()), spreads(samples.n()) {
+    for (Index i = 0; i < q.count(); ++i) {
+      const Index begin = i * kPanel;
+      const Index rows = q.rows(i);
+      const Vector w = weights_of(samples, begin, rows);
+      Matrix block = q.panel(i).topRows(rows);
+      spreads.segment(begin, rows) = label.spreads(block).cwiseProduct(w);
+      residuals_in_place(samples.labels + begin, block);
+      norms.segment(begin, rows) = label.norms(block).cwiseProduct(w);
+    }
+  }
+};
+
+// sum_i A_ii |r_i|^2 and the floor from a pivoted-Cholesky factor. What A = W K W misses is E /
+// ridge^2 to first order in E; that is added, and the rank doubles until it is 1e-3 of the term
+// (which leaves an error near 1e-4 of it).
+void add_diagonal_terms(const Gram& gram, const Samples& samples, const LabelKernel& label,
+                        double ridge, Solution& solution, Parallel& parallel) {
+  Cholesky factor(gram, Pivoting::kRandom, 0, parallel);
+  const RowNorms rows(samples, gram.points.q, label);
+  // At most 256 MB, or twice the size of Q.
+  const Index affordable = std::max<Index>({512, 32000000 / samples.n(), 2 * samples.m()});
+  const Index most = std::min({affordable, Index{4096}, samples.n()});
+  for (Index rank = 128;; rank *= 2) {
+    factor.extend(gram, std::min(rank, most), 0.0, parallel);
+    const Vector residual = factor.residual();
+    const Solution low_rank =
+        ckce_features(factor, samples, label, ridge, Precision::kFloat64, true, parallel);
+    const double missed = residual.dot(rows.norms) / (ridge * ridge);
+    solution.debias = low_rank.debias + missed;
+    solution.floor = low_rank.floor + residual.dot(rows.spreads) / (ridge * ridge);
+    solution.debias_rank = factor.d();
+    solution.debias_error = missed;
+    if (missed <= 1e-3 * solution.debias || factor.exhausted() || factor.d() >= most) return;
+  }
+}
+
+// The value, per class, from V = W R and Y = W V up to what is left of their systems: Tr V'K V +
+// 2 <V - ridge Y, rho>.
+Vector value_per_class(const ConjugateGradients& v, const Panels& y, double ridge) {
+  Vector per_class = Vector::Zero(y.width());
+  for (Index i = 0; i < y.count(); ++i)
+    per_class += (v.x.panel(i).cwiseProduct(v.kx.panel(i) + 2.0 * v.rest.panel(i)) -
+                  2.0 * ridge * y.panel(i).cwiseProduct(v.rest.panel(i)))
+                     .colwise()
+                     .sum()
+                     .transpose();
+  return per_class;
+}
+
+Solution ckce_by_iteration(const Kernel& kernel, const Samples& samples, const LabelKernel& label,
+                           double ridge, double tol, bool full, Parallel& parallel) {
+  const Points points = kernel.points(samples.probs, parallel);
+  const Gram gram{kernel, points};
+  const Panels r = residual_panels(samples, points.q, label, [](double w) { return std::sqrt(w); });
+  const WeightedGram weighted(gram, samples);
+  const Preconditioner preconditioner(gram, samples, ridge, parallel);
+  const double r_norm = r.data().norm();
+  const double round_off = 1e-15;
+
+  // The value is known up to 2 |sigma| |rho| + |rho|^2 / (4 ridge), where rho and sigma are what is
+  // left of the systems for V = W R and Y = W V.
+  const ConjugateGradients v(weighted, preconditioner, r, ridge, parallel, [&](const auto& cg) {
+    const double rho = cg.rest.data().norm();
+    const bool small = rho * rho / (4.0 * ridge) <= 0.25 * tol * dot(cg.x, cg.kx);
+    return rho <= round_off * r_norm || (rho <= 1e-5 * r_norm && small);
+  });
+  const double value = dot(v.x, v.kx);
+  if (!v.done) throw std::domain_error(kNoConvergence);
+  const double rho = v.rest.data().norm();
+  const double x_norm = v.x.data().norm();
+  Solution solution;
+  bool settled = false;
+  const ConjugateGradients y(weighted, preconditioner, v.x, ridge, parallel, [&](const auto& cg) {
+    const double sigma = cg.rest.data().norm();
+    if (!settled && (sigma <= round_off * x_norm || 2.0 * sigma * rho <= 0.5 * tol * value)) {
+      settled = true;  // the value is the same whether or not the influence needs more steps
+      solution.bound = 2.0 * sigma * rho + rho * rho / (4.0 * ridge);
+      solution.per_class = value_per_class(v, cg.x, ridge);
+      solution.value = solution.per_class.sum();
+    }
+    return settled && (!full || sigma <= 1e-9 * x_norm);
+  });
+  if (!y.done) throw std::domain_error(kNoConvergence);
+  solution.iterations = v.iterations + y.iterations;
+  if (!full) return solution;
+
+  solution.influence.resize(samples.n());
+  for (Index i = 0; i < samples.n(); ++i) solution.influence[i] = v.x.row(i).dot(y.kx.row(i));
+  finish_influence(solution.influence, samples, 2.0 * total_weight(samples) * ridge);
+  add_diagonal_terms(gram, samples, label, ridge, solution, parallel);
+  solution.bound += round_off_bound(condition_of(ridge, samples), solution.value + solution.debias);
+  return solution;
+}
+
+}  // namespace
+
+Solution ckce_exact(const Kernel& kernel, const Samples& samples, const LabelKernel& label,
+                    double ridge, double tol, Solver solver, bool full, Parallel& parallel) {
+  if (!kernel.has_own_part())  // K = Q Q': its features are known and few
+    return ckce_features(LinearFeatures(samples.m()), samples, label, ridge, Precision::kFloat64,
+                         full, parallel);
+  if (solver == Solver::kIterate)
+    return ckce_by_iteration(kernel, samples, label, ridge, tol, full, parallel);
+  const Points points = kernel.points(samples.probs, parallel);
+  return ckce_gram(whole_gram({kernel, points}, parallel), samples, label, ridge, full, parallel);
+}
+
+}  // namespace ckce

@@ -1,0 +1,112 @@
+// CKCE = |X|_F^2, X = (Phi'Phi + ridge I)^-1 Phi'R F: the difference of the operators of eq. (9) of
+// the paper. d unknowns in place of n.
+#include <utility>
+
+#include "core/linalg/products.hpp"
+#include "core/linalg/ridge_solve.hpp"
+#include "core/metrics/ckce.hpp"
+#include "core/metrics/ckce_parts.hpp"
+
+namespace ckce {
+namespace {
+
+// By n instead of d unknowns: K = Phi Phi'. O(n^2 d)
+Solution ckce_dual(const Features& features, const Samples& samples, const LabelKernel& label,
+                   double ridge, bool full, Parallel& parallel) {
+  Block<double> all(features, samples.n());
+  all.load(samples, 0);
+  Matrix gram = Matrix::Zero(samples.n(), samples.n());
+  add_product_nt(gram, 1.0, all.phi(), all.phi());
+  return ckce_gram(gram, samples, label, ridge, full, parallel);
+}
+
+// The second pass: what needs the rows again, with X and H = M^-1 X, M = Phi'Phi + ridge I.
+//
+// The certificate: with U = Phi H, V = (R - Phi X) / ridge and s_X = sum_i sqrt(w_i E_ii) |x_i|,
+// |value - CKCE under K| <= 2 (1 + Tr E / (Tr E + ridge)) s_U s_V + s_V^2.
+struct SecondPass {
+  double debias = 0.0;
+  double floor = 0.0;
+  double s_u = 0.0;
+  double s_v = 0.0;
+  double trace_e = 0.0;
+
+  void add(const SecondPass& block) {
+    debias += block.debias;
+    floor += block.floor;
+    s_u += block.s_u;
+    s_v += block.s_v;
+    trace_e += block.trace_e;
+  }
+};
+
+// Leaves R in place of Q. Writes w_i <u_i, e_i> into `influence`.
+SecondPass look_again(Block<double>& block, const Features& features, const LabelKernel& label,
+                      const Matrix& x, const Matrix& h, double ridge, const RidgeSolver& solver,
+                      Vector& influence) {
+  SecondPass sums;
+  const Vector e_ii = features.left_out(block.begin, block.q(), block.phi());
+  const Vector spreads = label.spreads(block.q());
+  block.turn_into_residuals();
+  const Matrix r = label.apply(block.q());
+  const Matrix u = product(block.phi(), h);      // u_i = phi_i H
+  const Matrix e = r - product(block.phi(), x);  // e_i = r_i - phi_i X = ridge v_i
+  Matrix a = block.phi().transpose();
+  solver.solve(a);
+  const Vector a_ii = a.colwise().squaredNorm().transpose().cwiseProduct(block.weights);
+  sums.debias = a_ii.dot(r.rowwise().squaredNorm());
+  sums.floor = a_ii.dot(spreads);
+  influence.segment(block.begin, block.rows) =
+      u.cwiseProduct(e).rowwise().sum().cwiseProduct(block.weights);
+  if (features.certified()) {
+    // Rows carry sqrt(w_i) in u, v and in sqrt(E_ii).
+    const auto root_e = e_ii.cwiseSqrt();
+    sums.s_u = root_e.cwiseProduct(u.rowwise().norm()).dot(block.weights);
+    sums.s_v = root_e.cwiseProduct(e.rowwise().norm()).dot(block.weights) / ridge;
+    sums.trace_e = e_ii.dot(block.weights);
+  }
+  return sums;
+}
+
+}  // namespace
+
+Solution ckce_features(const Features& features, const Samples& samples, const LabelKernel& label,
+                       double ridge, Precision precision, bool full, Parallel& parallel) {
+  if (samples.n() < features.d() && !features.certified())
+    return ckce_dual(features, samples, label, ridge, full, parallel);
+
+  parallel.span(0.0, full ? 0.4 : 1.0);
+  Moments moments(features);
+  moments.add(features, samples, nullptr, precision, parallel);
+  Matrix x = label.apply(moments.phi_r());  // X = M^-1 Phi'R F  (d, width)   eq. (9)
+  const RidgeSolver solver(std::move(moments.phi_phi), ridge, parallel);
+  solver.solve(x, parallel);
+
+  Solution solution;
+  solution.per_class = x.colwise().squaredNorm().transpose();
+  solution.value = solution.per_class.sum();
+  if (!full) return solution;
+
+  Matrix h = x;
+  solver.solve(h, parallel);
+  solution.influence.resize(samples.n());
+  SecondPass sums;
+  parallel.span(0.4, 1.0);
+  parallel.each(count_pieces(samples.n(), kBlock), [&] {
+    return [&, block = Block<double>(features)](Index task) mutable {
+      block.load(samples, task * kBlock);
+      const SecondPass found =
+          look_again(block, features, label, x, h, ridge, solver, solution.influence);
+      parallel.in_turn(task, [&] { sums.add(found); });
+    };
+  });
+  solution.debias = sums.debias;
+  solution.floor = sums.floor;
+  solution.bound = round_off_bound(condition_of(ridge, samples), solution.value + solution.debias) +
+                   2.0 * (1.0 + sums.trace_e / (sums.trace_e + ridge)) * sums.s_u * sums.s_v +
+                   sums.s_v * sums.s_v;
+  finish_influence(solution.influence, samples, 2.0 * total_weight(samples));
+  return solution;
+}
+
+}  // namespace ckce

@@ -1,0 +1,91 @@
+"""Incomplete Cholesky factorisation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ckce import _core
+from ckce._input import SMALL, available_memory, check_choice, check_count, check_positive
+from ckce._methods.method import Method, Progress, Rows
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Cholesky(Method):
+    r"""Incomplete Cholesky factorisation: :math:`K \approx G G^\top` with pivoting.
+
+    The accurate method for batches: what is missing is known, and gives a certified bound.
+    O(n rank (m + rank)) time, O(n rank) memory.
+
+    Parameters
+    ----------
+    rank : int, optional
+        Stop at this rank; by default at whatever `tol` needs.
+    tol : float
+        Stop when the trace of what is missing is at most this share of the trace of K.
+    pivoting : {"greedy", "random"}
+        The row with the largest residual next; or rows drawn with probabilities in proportion to the
+        residuals, in blocks, which is several times faster at the same rank.
+
+    Examples
+    --------
+    >>> import ckce
+    >>> ckce.Cholesky(rank=100, pivoting="random")
+    Cholesky(rank=100, pivoting='random')
+    """
+
+    word: ClassVar[str] = "cholesky"
+    advice: ClassVar[str] = "pass a smaller rank"
+
+    rank: int | None = None
+    tol: float = 1e-10
+    pivoting: str = "greedy"
+
+    def __post_init__(self) -> None:
+        if self.rank is not None:
+            object.__setattr__(self, "rank", check_count("rank", self.rank))
+        object.__setattr__(self, "tol", check_positive("tol", self.tol, high=0.5))
+        check_choice("pivoting", self.pivoting, ("greedy", "random"))
+
+    def price(self, n: int, m: int, n_threads: int, full: bool) -> float:
+        """The factor; without a rank it takes what there is, see `features`."""
+        if self.rank is None:
+            return n * (12.0 * m + (768 if full else 256))
+        rank = float(min(self.rank, n))
+        return n * (rank + m) + (2 + n_threads) * rank**2 + n_threads * 1200 * (rank + m)
+
+    def words(self, metric: str, n: int, seed: int) -> dict[str, str]:
+        words = {
+            "rank": "any" if self.rank is None else str(self.rank),
+            "pivoting": self.pivoting,
+            "tol": repr(self.tol),
+        }
+        return {**words, "s": str(seed)} if self.pivoting == "random" else words
+
+    def features(self, rows: Rows, progress: Progress = None) -> _core.Features:
+        n = len(rows.probs)
+        limit = self._affordable_rank(n)
+        factor = _core.cholesky_features(
+            rows.probs,
+            kernel=rows.core_kernel,
+            rank=limit,
+            tol=self.tol,
+            pivoting=getattr(_core.Pivoting, self.pivoting),
+            seed=rows.seed,
+            n_threads=rows.n_threads,
+            progress=progress,
+        )
+        if self.rank is None and factor.n_features >= limit and limit < n:
+            raise MemoryError(
+                f"method='cholesky' did not reach tol={self.tol!r} with the {limit} columns that fit "
+                f"into memory at n = {n}; pass rank= or a larger tol, or use method='exact'"
+            )
+        return factor
+
+    def _affordable_rank(self, n: int) -> int:
+        """Columns that a factor may have: the rank asked for, or what half of the memory can hold."""
+        if self.rank is not None:
+            return min(self.rank, n)
+        if 8.0 * n * n <= SMALL:
+            return n
+        return int(min(n, max(64.0, available_memory() / (16.0 * n))))

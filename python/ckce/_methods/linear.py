@@ -1,0 +1,26 @@
+"""The linear kernel's own features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ckce import _core
+from ckce._methods.method import Method, Progress, Rows
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Linear(Method):
+    """phi(q) = q: what a stream with ``kernel="linear"`` takes; nobody asks for it by name."""
+
+    word: ClassVar[str] = "linear"
+    streams: ClassVar[bool] = True
+
+    def price(self, n: int, m: int, n_threads: int, full: bool) -> float:
+        return (2.0 + n_threads) * m * m
+
+    def words(self, metric: str, n: int, seed: int) -> dict[str, str]:
+        return {}
+
+    def features(self, rows: Rows, progress: Progress = None) -> _core.Features:
+        return _core.linear_features(rows.probs.shape[1])

@@ -1,0 +1,99 @@
+"""What all methods share."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckce._input import Kernel
+
+if TYPE_CHECKING:
+    from ckce import _core
+
+Progress = Callable[[float], None] | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Rows:
+    """What a feature map is made for: rows of the simplex, the kernel, and how to draw and run."""
+
+    probs: NDArray[np.floating]
+    kernel: Kernel
+    bandwidth: float | None
+    seed: int
+    n_threads: int
+
+    @property
+    def core_kernel(self) -> _core.Kernel:
+        return self.kernel.core(self.bandwidth)
+
+
+class Method:
+    """How CKCE and JKCE are computed: options, what they cost, their words, what the core needs.
+
+    Methods compare by content, arrays among their options included.
+    """
+
+    word: ClassVar[str]
+    #: Whether its features are fixed before the first row, so that a stream can use them.
+    streams: ClassVar[bool] = False
+    #: What to do where its memory does not suffice.
+    advice: ClassVar[str] = "use method='fourier', whose memory is flat in n"
+
+    def check(self, metric: str, kernel: Kernel, m: int) -> None:
+        """Refuse what the method cannot do."""
+        if kernel.gram is not None:
+            raise ValueError(f"a callable kernel needs method='exact', got method={self.word!r}")
+
+    def of_jkce(self) -> Method:
+        """The same for JKCE, without options that only CKCE has."""
+        return self
+
+    def price(self, n: int, m: int, n_threads: int, full: bool) -> float:
+        """Doubles that a call needs beyond its input."""
+        raise NotImplementedError
+
+    def words(self, metric: str, n: int, seed: int) -> dict[str, str]:
+        """Its part of a signature."""
+        raise NotImplementedError
+
+    def features(self, rows: Rows, progress: Progress = None) -> _core.Features | None:
+        """The feature map for these rows; None: the kernel itself."""
+        return None
+
+    def _options(self) -> dict[str, Any]:
+        """Options that are not at their defaults."""
+        fields = dataclasses.fields(self)  # type: ignore[arg-type]
+        values = {field.name: getattr(self, field.name) for field in fields}
+        defaults = {field.name: field.default for field in fields}
+        return {k: v for k, v in values.items() if not _same(v, defaults[k])}
+
+    def __repr__(self) -> str:
+        with np.printoptions(threshold=2**62, floatmode="unique"):
+            options = [f"{name}={value!r}" for name, value in self._options().items()]
+        return f"{type(self).__name__}({', '.join(options)})"
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        assert isinstance(other, Method)
+        mine, theirs = self._options(), other._options()
+        return mine.keys() == theirs.keys() and all(_same(v, theirs[k]) for k, v in mine.items())
+
+    def __hash__(self) -> int:
+        values = self._options().items()
+        return hash((type(self), *((k, _frozen(v)) for k, v in values)))
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return np.array_equal(a, b) if a is not None and b is not None else a is b
+    return bool(a == b)
+
+
+def _frozen(value: Any) -> Any:
+    return value.tobytes() if isinstance(value, np.ndarray) else value

@@ -1,0 +1,274 @@
+"""A problem: data, method, kernel, bandwidth and lambda, all settled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ckce._input import (
+    Kernel,
+    Samples,
+    check_kernel,
+    check_memory,
+    check_samples,
+    check_seed,
+    check_threads,
+    digest,
+)
+from ckce._methods import Fourier, Method, Rows, check_method, choose_method
+from ckce._problem import bandwidth as bandwidths
+from ckce._problem.bandwidth import Bandwidth, check_bandwidth_option
+from ckce._problem.label_kernel import LabelKernel, check_label_kernel
+from ckce._problem.reduction import all_one_vs_rest, check_reduction, top_label
+from ckce._problem.regularization import (
+    Regularization,
+    check_regularization,
+    choose_by_loo,
+    default_regularization,
+)
+from ckce._problem.signature import Signature
+
+_CALLABLE_LIMIT = 20_000
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A fully settled estimation problem; its signature names everything that changes the number.
+
+    With ``reduction="class_wise"`` it stands for the m one-vs-rest problems in `parts`.
+    """
+
+    metric: str
+    samples: Samples  # of the reduced problem, but for "class_wise"
+    classes: tuple[Any, ...]  # before the reduction
+    reduction: str | None
+    method: Method
+    auto: bool  # "auto" chose the method
+    kernel: Kernel
+    bandwidth: Bandwidth
+    regularization: Regularization
+    label_kernel: LabelKernel | None
+    seed: int
+    n_threads: int
+
+    @property
+    def parts(self) -> Iterator[Problem]:
+        """The problems over whose values the mean is taken."""
+        if self.reduction != "class_wise":
+            yield self
+            return
+        for samples in all_one_vs_rest(self.samples):
+            yield replace(self, samples=samples, reduction=None)
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.classes)
+
+    @property
+    def n_parts(self) -> int:
+        return self.n_classes if self.reduction == "class_wise" else 1
+
+    @property
+    def ridge(self) -> float:
+        """c = lambda N."""
+        return self.regularization.value * self.samples.weight
+
+    @property
+    def data(self) -> tuple[Any, Any, Any, Any]:
+        """Leading arguments of most functions of the core."""
+        samples = self.samples
+        factor = None if self.label_kernel is None else self.label_kernel.factor
+        return samples.probs, samples.labels, samples.weights, factor
+
+    @property
+    def rows(self) -> Rows:
+        """What feature maps are made for."""
+        gamma, probs = self.bandwidth.value, self.samples.probs
+        return Rows(probs, self.kernel, gamma, self.seed, self.n_threads)
+
+    def of_jkce(self) -> Problem:
+        """JKCE of the same data, by the same method, kernel and bandwidth."""
+        return replace(self, metric="jkce", method=self.method.of_jkce())
+
+    def check_memory(self, full: bool) -> None:
+        """Refuse a problem whose matrices do not fit into memory."""
+        n, m = self.samples.n, self.samples.m
+        advice = self.method.advice
+        doubles = self.method.price(n, m, self.n_threads, full)
+        if self.kernel.gram is not None:
+            doubles, advice = 4.0 * n**2, "use a named kernel, which needs no Gram matrix"
+        check_memory(8.0 * doubles, f"method={self.method.word!r} with n = {n}, m = {m}", advice)
+
+    @property
+    def signature(self) -> Signature:
+        """Everything that changes the number, in words."""
+        samples = self.samples
+        words = {
+            "method": self.method.word,
+            "p": "float64",
+            **self.method.words(self.metric, samples.n, self.seed),
+            "k": self.kernel.word,
+            **self.bandwidth.words(),
+            "n": str(samples.n),
+            "m": str(self.n_classes),
+        }
+        if self.metric != "jkce":
+            words["lam"] = self.regularization.word
+        if self.reduction is not None:
+            words["reduction"] = self.reduction
+        if samples.weights is not None:
+            words["w"] = f"{samples.weight!r}({digest(samples.weights)})"
+        if self.label_kernel is not None:
+            words["l"] = self.label_kernel.name
+        if samples.prepared is not None:
+            words["in"] = samples.prepared
+        return Signature(self.metric, words)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What was asked for, checked before anybody looks at the data."""
+
+    method: Method | None  # None is "auto"
+    kernel: Kernel
+    bandwidth: float | str
+    regularization: float | str | None
+    reduction: str | None
+    label_kernel: Any
+    seed: int
+    n_threads: int
+
+
+def check_settings(
+    metric: str,
+    *,
+    method: Any = "auto",
+    kernel: Any = "linear_gaussian",
+    bandwidth: Any = "median",
+    regularization: Any = None,
+    reduction: Any = None,
+    label_kernel: Any = None,
+    random_state: Any = 0,
+    n_threads: Any = None,
+) -> Settings:
+    """Check every option that does not need the data."""
+    asked, named = check_method(method, metric), check_kernel(kernel)
+    reduced = check_reduction(reduction)
+    if reduced is not None and label_kernel is not None:
+        raise ValueError(
+            f"label_kernel must be None with reduction={reduction!r}: the labels become binary"
+        )
+    gamma = check_bandwidth_option(bandwidth)
+    if not isinstance(gamma, str):
+        if not named.has_bandwidth:
+            raise ValueError(f"{named} takes no bandwidth, got bandwidth={bandwidth!r}")
+        if isinstance(asked, Fourier) and asked.frequencies is not None:
+            raise ValueError(
+                "frequencies are used as given, so bandwidth would be ignored, got "
+                f"bandwidth={bandwidth!r}"
+            )
+    # For the test, leave-one-out would look at the labels, and each draw would need its own lambda.
+    lam = check_regularization(regularization, loo=metric != "calibration_test")
+    return Settings(
+        asked,
+        named,
+        gamma,
+        lam,
+        reduced,
+        label_kernel,
+        check_seed(random_state),
+        check_threads(n_threads),
+    )
+
+
+def settle(
+    metric: str,
+    y_true: Any,
+    y_prob: Any,
+    *,
+    sample_weight: Any,
+    labels: Any,
+    input: str,
+    normalize: bool,
+    **options: Any,
+) -> Problem:
+    """Check every argument once, and settle what will be computed."""
+    settings = check_settings(metric, **options)
+    samples = check_samples(
+        y_true,
+        y_prob,
+        labels=labels,
+        sample_weight=sample_weight,
+        input=input,
+        normalize=normalize,
+        n_threads=settings.n_threads,
+    )
+    return problem_of(metric, samples, settings)
+
+
+def problem_of(
+    metric: str,
+    samples: Samples,
+    settings: Settings,
+    *,
+    bandwidth: Bandwidth | None = None,
+    regularization: Regularization | None = None,
+) -> Problem:
+    """The problem of checked samples; a bandwidth or lambda of several models may be given."""
+    classes = samples.classes
+    if settings.reduction == "top_label":
+        samples = top_label(samples)
+    m = samples.m if settings.reduction is None else 2
+    kernel, method = settings.kernel, settings.method
+    if kernel.gram is not None and samples.n > _CALLABLE_LIMIT:
+        raise ValueError(
+            f"a callable kernel needs the whole Gram matrix, and n must be at most "
+            f"{_CALLABLE_LIMIT}, got {samples.n}; use a named kernel"
+        )
+    auto = method is None
+    if method is None:
+        method = choose_method(samples.n, m, kernel)
+    method.check(metric, kernel, m)
+    problem = Problem(
+        metric=metric,
+        samples=samples,
+        classes=classes,
+        reduction=settings.reduction,
+        method=method,
+        auto=auto,
+        kernel=kernel,
+        bandwidth=_bandwidth(samples, method, settings) if bandwidth is None else bandwidth,
+        regularization=default_regularization(samples.weight),
+        label_kernel=check_label_kernel(settings.label_kernel, m),
+        seed=settings.seed,
+        n_threads=settings.n_threads,
+    )
+    asked = settings.regularization
+    if regularization is None and isinstance(asked, float):
+        regularization = Regularization(asked, "given")
+    if regularization is None and asked == "loo":
+        regularization = choose_by_loo([problem])
+    if regularization is None:
+        return problem
+    return replace(problem, regularization=regularization)
+
+
+def _bandwidth(samples: Samples, method: Method, settings: Settings) -> Bandwidth:
+    kernel, asked = settings.kernel, settings.bandwidth
+    if isinstance(method, Fourier) and method.frequencies is not None:
+        return Bandwidth(None, "frequencies")
+    if not kernel.has_bandwidth:
+        return bandwidths.NONE
+    if isinstance(asked, float):
+        return Bandwidth(asked, "given")
+    if asked == "default":
+        reduced = settings.reduction is not None
+        return bandwidths.default_bandwidth(2 if reduced else samples.m, kernel)
+    return bandwidths.median_of(
+        [samples],
+        kernel,
+        settings.seed,
+        settings.n_threads,
+        class_wise=settings.reduction == "class_wise",
+    )

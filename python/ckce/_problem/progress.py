@@ -1,0 +1,76 @@
+"""Progress bars (tqdm), where somebody may be waiting."""
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ckce._input import check_bool
+
+Progress = Callable[[float], None]
+_PATIENCE = 2.0  # seconds before a bar shows that nobody asked for
+
+
+@contextlib.contextmanager
+def progress_bar(wanted: bool | None, text: str) -> Iterator[Progress | None]:
+    """A function of the fraction done; None where there is nobody to tell.
+
+    `wanted`: True or False, or None for a bar on a terminal or in a notebook after two seconds.
+    """
+    if wanted is None and not _watched():
+        yield None
+        return
+    if wanted is not None and not check_bool("progress", wanted):
+        yield None
+        return
+    bar = _Bar(text, patience=_PATIENCE if wanted is None else 0.0)
+    try:
+        yield bar
+        bar(1.0)
+    finally:
+        bar.close()
+
+
+def part(progress: Progress | None, start: float, end: float) -> Progress | None:
+    """The share of a bar from `start` to `end`."""
+    if progress is None:
+        return None
+    return lambda fraction: progress(start + (end - start) * fraction)
+
+
+def _watched() -> bool:
+    """On a terminal or in a notebook, with tqdm at hand."""
+    if "tqdm" not in sys.modules:
+        from importlib.util import find_spec
+
+        if find_spec("tqdm") is None:
+            return False
+    return "ipykernel" in sys.modules or bool(getattr(sys.stderr, "isatty", lambda: False)())
+
+
+class _Bar:
+    def __init__(self, text: str, patience: float) -> None:
+        self._text, self._patience = text, patience
+        self._start = time.monotonic()
+        self._bar: Any = None
+        if patience == 0.0:
+            self._open()
+
+    def _open(self) -> None:
+        try:
+            from tqdm import tqdm  # not tqdm.auto, which warns in notebooks without ipywidgets
+        except ImportError:
+            raise ImportError("progress=True needs tqdm: pip install tqdm") from None
+        self._bar = tqdm(total=100, desc=self._text, unit="%", bar_format="{l_bar}{bar}| {elapsed}")
+
+    def __call__(self, fraction: float) -> None:
+        if self._bar is None:
+            if time.monotonic() - self._start < self._patience or fraction >= 1.0:
+                return
+            self._open()
+        self._bar.update(max(0.0, 100.0 * fraction - self._bar.n))
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()

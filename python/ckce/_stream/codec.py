@@ -1,0 +1,131 @@
+"""Between an accumulator and its file: what is written, and what a file may claim."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckce import _core
+from ckce._input import LARGEST_WEIGHT, LEAST_WEIGHT, Samples, check_memory
+from ckce._problem import MEDIAN_ROWS
+from ckce._stream import state_file
+from ckce._stream.config import StreamConfig, check_words, read_config
+from ckce._stream.features import Arrays, FeatureMap, method_of, read_map
+
+
+@dataclass(frozen=True)
+class Contents:
+    """All of an accumulator but its rows."""
+
+    config: StreamConfig
+    feature_map: FeatureMap
+    label_factor: NDArray[np.float64] | None
+    shard_id: str | None
+    shards: frozenset[str]
+    weighted: bool
+
+
+def encode(
+    contents: Contents, state: _core.AccumulatorState | None, rows: Samples | None
+) -> Iterator[bytes | memoryview]:
+    """The bytes of a state, piece by piece."""
+    from ckce import __version__
+
+    config = contents.config
+    arrays = contents.feature_map.arrays(config)
+    if contents.label_factor is not None:
+        arrays["label_factor"] = contents.label_factor
+    if state is not None:
+        arrays["sums"] = state.sums
+        rows = Samples(state.tail_labels, state.tail_probs, state.tail_weights)
+    if rows is not None:
+        arrays["tail_probs"] = rows.probs.astype(np.float64, copy=False)
+        arrays["tail_labels"] = rows.labels
+        arrays["tail_weights"] = np.ones(rows.n) if rows.weights is None else rows.weights
+    words = config.to_dict()
+    header = {
+        "kind": "CKCEAccumulator",
+        "ckce": __version__,
+        "config": words,
+        "shard_id": contents.shard_id,
+        "shards": sorted(contents.shards),
+        "weighted": contents.weighted,
+    }
+    version = 3 if "input" in words else 2 if "landmarks" in words else 1
+    return state_file.encode(header, arrays, version)
+
+
+def decode(
+    header: dict[str, Any], arrays: Arrays
+) -> tuple[Contents, Samples | None, NDArray[np.float64] | None]:
+    """Contents, rows that wait for their block, and sums; all checked, since files can be forged."""
+    words = dict(header["config"])
+    config = read_config(words, method_of(check_words(words), words, arrays))
+    feature_map, d = read_map(config, arrays)
+    m = config.n_classes
+    factor = arrays.get("label_factor")
+    if (factor is not None) != (config.label_kernel is not None):
+        raise ValueError(f"label_factor beside label_kernel {config.label_kernel!r}")
+    if factor is not None and (
+        factor.ndim != 2 or len(factor) != m or not 1 <= factor.shape[1] <= m
+    ):
+        raise ValueError(f"label_factor of shape {factor.shape} for {m} classes")
+    needed = 8.0 * d * (m + (6 if config.debias else 2) * d)
+    check_memory(needed, f"a state of {m} classes and {d} features", "it may be damaged")
+    sums = arrays.get("sums")
+    if sums is not None:
+        sums = np.ascontiguousarray(sums)
+        triangles = d * (d + 1) // 2 * (3 if config.debias else 1)
+        expected = 8 + 2 * m + 4 * config.n_bins + m * d + triangles
+        if sums.shape != (expected,):
+            raise ValueError(f"sums of shape {sums.shape}, expected ({expected},)")
+        check_sums(sums)
+    contents = Contents(
+        config,
+        feature_map,
+        None if factor is None else np.asfortranarray(factor),
+        header["shard_id"],
+        frozenset(header["shards"]),
+        bool(header.get("weighted", False)),
+    )
+    return contents, _read_rows(arrays, m), sums
+
+
+def _read_rows(arrays: Arrays, m: int) -> Samples | None:
+    """Rows out of a file: checked, since a label indexes memory."""
+    if "tail_probs" not in arrays:
+        return None
+    probs, labels = arrays["tail_probs"], arrays["tail_labels"].astype(np.int64)
+    weights = arrays["tail_weights"].astype(np.float64)
+    if probs.ndim != 2 or probs.shape[1] != m or len(probs) >= MEDIAN_ROWS:
+        raise ValueError(f"rows of shape {probs.shape}")
+    if labels.shape != (len(probs),) or weights.shape != (len(probs),):
+        raise ValueError(f"{len(probs)} rows, labels and weights of other shapes")
+    if not _possible_weights(weights).all():
+        raise ValueError("weights must be positive")
+    report = _core.validate(probs, labels, sum_tolerance=1.0, n_threads=1)
+    if report.not_finite.count or report.negative.count or report.bad_label.count:
+        raise ValueError("rows that are no predictions")
+    return Samples(labels, probs, weights)
+
+
+def check_sums(sums: NDArray[np.float64]) -> None:
+    """Refuse what cannot be the sums of a state."""
+    if sums.ndim != 1 or len(sums) < 2 or np.isnan(sums).any():
+        raise ValueError(
+            "sums must be a vector of numbers, rows and weight first, got other things"
+        )
+    rows, weight = (float(number) for number in sums[:2])
+    if not (
+        rows == 0.0 == weight or (rows >= 1.0 and _possible_weights(weight) and rows <= 2.0**53)
+    ):
+        raise ValueError(f"sums must be over rows and their weight, got {rows:g} and {weight:g}")
+
+
+def _possible_weights(weights: Any) -> Any:
+    """Weights that the door lets in."""
+    return (weights >= LEAST_WEIGHT) & (weights <= LARGEST_WEIGHT)

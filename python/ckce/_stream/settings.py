@@ -1,0 +1,181 @@
+"""The options of a stream, checked before its first row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckce._input import (
+    Kernel,
+    as_classes,
+    check_bool,
+    check_count,
+    check_input,
+    check_named_kernel,
+    check_samples,
+    check_seed,
+    check_threads,
+)
+from ckce._methods import Fourier, Landmarks, Linear, Method, Rows, check_method
+from ckce._metrics.ece import check_bins
+from ckce._problem import (
+    NONE,
+    Bandwidth,
+    check_bandwidth_option,
+    check_label_kernel,
+    check_regularization,
+    default_bandwidth,
+    median_of,
+)
+from ckce._stream.config import StreamConfig
+
+
+def make_config(
+    n_classes: Any,
+    *,
+    method: Any,
+    bandwidth: Any,
+    kernel: Any,
+    label_kernel: Any,
+    regularization: Any,
+    random_state: Any,
+    debias: Any,
+    n_bins: Any,
+    labels: Any,
+    input: Any,
+    normalize: Any,
+) -> tuple[StreamConfig, NDArray[np.float64] | None]:
+    """The settings of a stream, and the factor of its label kernel."""
+    m = check_count("n_classes", n_classes)
+    if m < 2:
+        raise ValueError(f"n_classes must be at least 2, got {n_classes}")
+    named = check_named_kernel(kernel)
+    if isinstance(regularization, str):
+        raise TypeError(
+            f"regularization must be a number, got {regularization!r}: to choose it needs all rows"
+        )
+    lam = check_regularization(regularization, loo=False)
+    assert not isinstance(lam, str)
+    check_input(input, normalize)
+    factor = check_label_kernel(label_kernel, m)
+    asked = _check_method(method, linear=not named.has_bandwidth)
+    asked.check("ckce", named, m)
+    config = StreamConfig(
+        n_classes=m,
+        method=asked,
+        kernel=named,
+        bandwidth=_check_bandwidth(bandwidth, asked, named, m),
+        seed=check_seed(random_state),
+        label_kernel=None if factor is None else factor.name,
+        regularization=lam,
+        debias=check_bool("debias", debias),
+        n_bins=check_bins(n_bins),
+        labels=None if labels is None else _check_labels(labels, m),
+        input=input,
+        normalize=normalize,
+    )
+    return config, None if factor is None else factor.factor
+
+
+def settle_on_sample(
+    y_true: Any, y_prob: Any, options: dict[str, Any]
+) -> tuple[int, dict[str, Any], Bandwidth | None]:
+    """The number of classes, options, and the bandwidth with its source, out of a sample."""
+    if "n_classes" in options:
+        given = options["n_classes"]
+        raise TypeError(f"n_classes comes from the sample, got n_classes={given!r}")
+    options = dict(options)
+    threads = check_threads(options.get("n_threads"))
+    samples = check_samples(
+        y_true,
+        y_prob,
+        labels=options.pop("labels", None),
+        sample_weight=options.pop("sample_weight", None),
+        input=options.get("input", "probs"),
+        normalize=options.get("normalize", False),
+        n_threads=threads,
+    )
+    m, numbered = samples.m, tuple(range(samples.m))
+    if samples.classes != numbered:
+        options["labels"] = samples.classes
+    kernel = check_named_kernel(options.get("kernel", "linear_gaussian"))
+    seed = check_seed(options.get("random_state", 0))
+    method = check_method(options.get("method", "fourier"), "ckce") or Fourier()
+    asked = options.pop("bandwidth", "median")
+    bandwidth = _check_bandwidth(asked, method, kernel, m, chosen=True)
+    if bandwidth.kind == "pending":
+        found = median_of([samples], kernel, seed, threads)
+        bandwidth = Bandwidth(found.value, found.kind, sample=samples.n)
+    if isinstance(method, Landmarks) and not method.given:
+        method.check("ckce", kernel, m)
+        method = method.choose(Rows(samples.probs, kernel, bandwidth.value, seed, threads))
+    options["method"] = method
+    if bandwidth.value is None:
+        return m, options, None
+    return m, {**options, "bandwidth": bandwidth.value}, bandwidth
+
+
+def _check_method(value: Any, *, linear: bool) -> Method:
+    """A method whose features are fixed before the first row."""
+    if linear:
+        if value not in ("fourier", Fourier()):
+            raise ValueError(f"kernel='linear' needs no features, got method={value!r}")
+        return Linear()
+    method = check_method(value, "ckce")
+    if method is None or not method.streams:
+        raise ValueError(
+            "method of a stream must be 'fourier', ckce.Fourier(...) or ckce.Landmarks(points), got "
+            f"{value!r}: others need all rows at once"
+        )
+    if isinstance(method, Landmarks) and not method.given:
+        raise ValueError(
+            f"landmarks must be given, got {value!r}: take them from a sample with "
+            "CKCEAccumulator.from_sample(y, q, method=ckce.Landmarks(200))"
+        )
+    if isinstance(method, Fourier) and method.precision != "float64":
+        raise ValueError("precision='mixed' is for ckce, got it for a stream")
+    return method
+
+
+def _check_bandwidth(
+    value: Any, method: Method, kernel: Kernel, m: int, *, chosen: bool = False
+) -> Bandwidth:
+    """`chosen`: landmarks may still be chosen, in a sample that has a median."""
+    asked = check_bandwidth_option(value, ("default", "median"))
+    if not kernel.has_bandwidth:
+        if not isinstance(asked, str):
+            raise ValueError(f"kernel='linear' takes no bandwidth, got bandwidth={value!r}")
+        return NONE
+    if isinstance(method, Fourier) and method.frequencies is not None:
+        if not isinstance(asked, str):
+            raise ValueError(
+                f"frequencies are used as given, so bandwidth would be ignored, got bandwidth={value!r}"
+            )
+        return Bandwidth(None, "frequencies")
+    if asked == "default":
+        return default_bandwidth(m, kernel)
+    if isinstance(asked, str):
+        if isinstance(method, Landmarks) and not chosen:
+            raise ValueError(
+                f"bandwidth must be given beside landmarks, got {value!r}; or take both from a "
+                "sample: CKCEAccumulator.from_sample(y, q, method=ckce.Landmarks(200))"
+            )
+        return Bandwidth(None, "pending")
+    return Bandwidth(asked, "given")
+
+
+def check_shard(shard_id: object) -> str | None:
+    """Name of a part of the data."""
+    if shard_id is not None and not isinstance(shard_id, str):
+        raise TypeError(f"shard_id must be a string, got {shard_id!r}")
+    return shard_id
+
+
+def _check_labels(labels: Any, m: int) -> tuple[Any, ...]:
+    names = tuple(as_classes(labels, m).tolist())
+    for name in names:
+        if not isinstance(name, (str, int, float, bool)):
+            raise TypeError(f"labels must be strings or numbers, got {name!r}")
+    return names
