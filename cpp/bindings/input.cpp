@@ -27,6 +27,10 @@ void bind_input(py::module_& module) {
       .value("l1", Norm::kL1)
       .value("l2", Norm::kL2)
       .finalize();
+  py::native_enum<Counted>(module, "Counted", "enum.Enum")
+      .value("all", Counted::kAll)
+      .value("apart", Counted::kApart)
+      .finalize();
   py::native_enum<Spectrum>(module, "Spectrum", "enum.Enum")
       .value("gaussian", Spectrum::kGaussian)
       .value("cauchy", Spectrum::kCauchy)
@@ -44,27 +48,27 @@ void bind_input(py::module_& module) {
   module.def(
       "median_distance",
       [](const std::vector<py::array>& probs, const std::vector<Weights>& weights, Norm norm,
-         std::uint64_t seed, int n_threads) {
+         Counted counted, std::uint64_t seed, int n_threads) {
         const std::vector<Samples> groups = view_groups(probs, weights);
         const MedianDistance median = run(n_threads, [&](Parallel& parallel) {
-          return median_distance(groups, norm, seed, parallel);
+          return median_distance(groups, norm, counted, seed, parallel);
         });
-        return std::make_pair(median.value, median.positive_value);
+        return std::make_pair(median.value, median.largest);
       },
-      py::arg("probs"), py::arg("weights"), py::kw_only(), py::arg("norm"), py::arg("seed"),
-      py::arg("n_threads"));
+      py::arg("probs"), py::arg("weights"), py::kw_only(), py::arg("norm"), py::arg("counted"),
+      py::arg("seed"), py::arg("n_threads"));
   module.def(
       "class_wise_median_distance",
       [](const py::array& probs, const Labels& labels, const Weights& weights, Norm norm,
-         std::uint64_t seed, int n_threads) {
+         Counted counted, std::uint64_t seed, int n_threads) {
         const Samples samples = view_samples(probs, labels, weights);
         const MedianDistance median = run(n_threads, [&](Parallel& parallel) {
-          return class_wise_median_distance(samples, norm, seed, parallel);
+          return class_wise_median_distance(samples, norm, counted, seed, parallel);
         });
-        return std::make_pair(median.value, median.positive_value);
+        return std::make_pair(median.value, median.largest);
       },
       py::arg("probs"), py::arg("labels"), py::arg("weights"), py::kw_only(), py::arg("norm"),
-      py::arg("seed"), py::arg("n_threads"));
+      py::arg("counted"), py::arg("seed"), py::arg("n_threads"));
   module.def(
       "draw_frequencies",
       [](const std::string& sampler, Spectrum spectrum, Index n_frequencies, Index n_classes,

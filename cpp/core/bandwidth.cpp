@@ -145,8 +145,8 @@ struct Distances {
 
 }  // namespace
 
-MedianDistance median_distance(const std::vector<Samples>& groups, Norm norm, std::uint64_t seed,
-                               Parallel& parallel) {
+MedianDistance median_distance(const std::vector<Samples>& groups, Norm norm, Counted counted,
+                               std::uint64_t seed, Parallel& parallel) {
   Distances distances;
   distances.squared = norm == Norm::kL2;
   const bool weighted = std::any_of(groups.begin(), groups.end(),
@@ -170,9 +170,11 @@ MedianDistance median_distance(const std::vector<Samples>& groups, Norm norm, st
       distances.counts.push_back(0.5 * chosen.counts[i] * (chosen.counts[i] - 1.0));
     }
   }
-  const double median = distances.values.empty() ? 0.0 : distances.median(-1.0);
-  const double positive = median > 0.0 || distances.values.empty() ? median : distances.median(0.0);
-  return {median, positive};
+  if (distances.values.empty()) return {0.0, 0.0};
+  const double largest = *std::max_element(distances.values.begin(), distances.values.end());
+  const double share = norm == Norm::kL2 ? kApartShare * kApartShare : kApartShare;
+  const double floor = counted == Counted::kAll ? -1.0 : share * largest;
+  return {distances.median(floor), norm == Norm::kL2 ? std::sqrt(largest) : largest};
 }
 
 namespace {
@@ -204,8 +206,8 @@ double bits_to_double(std::uint64_t bits) {
 
 }  // namespace
 
-MedianDistance class_wise_median_distance(const Samples& samples, Norm norm, std::uint64_t seed,
-                                          Parallel& parallel) {
+MedianDistance class_wise_median_distance(const Samples& samples, Norm norm, Counted counted,
+                                          std::uint64_t seed, Parallel& parallel) {
   const Chosen chosen = choose(samples, seed);
   const Index n = chosen.q.n();
   std::vector<Column> columns(static_cast<std::size_t>(samples.m()));
@@ -252,10 +254,11 @@ MedianDistance class_wise_median_distance(const Samples& samples, Norm norm, std
   };
   const double scale = norm == Norm::kL1 ? 2.0 : std::sqrt(2.0);  // |(-d, d)|
   if (all == 0.0) return {0.0, 0.0};
-  const double value = scale * median(0.0);
-  if (value > 0.0) return {value, value};
-  const double zeros = pairs_within(0.0);
-  return {0.0, zeros < all ? scale * median(zeros) : 0.0};
+  double largest = 0.0;
+  for (const Column& column : columns)
+    largest = std::max(largest, column.values.back() - column.values.front());
+  const double near = counted == Counted::kAll ? 0.0 : pairs_within(kApartShare * largest);
+  return {near < all ? scale * median(near) : 0.0, scale * largest};
 }
 
 }  // namespace ckce

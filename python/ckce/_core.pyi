@@ -20,6 +20,10 @@ class Norm(Enum):
     l1 = ...
     l2 = ...
 
+class Counted(Enum):
+    all = ...
+    apart = ...
+
 class Spectrum(Enum):
     gaussian = ...
     cauchy = ...
@@ -67,6 +71,7 @@ def median_distance(
     weights: Sequence[Doubles | None],
     *,
     norm: Norm,
+    counted: Counted,
     seed: int,
     n_threads: int,
 ) -> tuple[float, float]: ...
@@ -76,6 +81,7 @@ def class_wise_median_distance(
     weights: Doubles | None,
     *,
     norm: Norm,
+    counted: Counted,
     seed: int,
     n_threads: int,
 ) -> tuple[float, float]: ...

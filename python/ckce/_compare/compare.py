@@ -233,8 +233,8 @@ def _shared_problems(models: Mapping[str, Samples], settings: Settings) -> dict[
         groups: Sequence[Samples] = list(models.values())
         if settings.reduction == "top_label":
             groups = [top_label(samples) for samples in groups]
-        found = median_of(groups, settings.kernel, settings.seed, settings.n_threads)
-        pooled = replace(found, pooled=True)
+        seed, threads = settings.seed, settings.n_threads
+        pooled = median_of(groups, settings.kernel, seed, threads, pooled=True)
     by_loo = settings.regularization == "loo"
     own = replace(settings, regularization=None) if by_loo else settings
     problems = {

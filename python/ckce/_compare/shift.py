@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -296,8 +296,8 @@ def _problems(
     groups = [samples for sets in cells.values() for samples in sets]
     gamma: Bandwidth | None = None
     if pooled and settings.kernel.has_bandwidth:
-        found = median_of(groups, settings.kernel, settings.seed, settings.n_threads)
-        gamma = replace(found, pooled=True)
+        seed, threads = settings.seed, settings.n_threads
+        gamma = median_of(groups, settings.kernel, seed, threads, pooled=True)
     lam = None
     if settings.regularization is None and len({samples.n for samples in groups}) > 1:
         lam = Regularization(min(samples.n for samples in groups) ** -0.25, "given")

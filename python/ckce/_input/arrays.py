@@ -170,7 +170,7 @@ def as_indices(truth: NDArray[Any], m: int, labels: Any, named: bool) -> NDArray
         return truth.astype(np.int64)
     if kind in "US" or (kind == "O" and all(isinstance(label, str) for label in truth)):
         return _sorted_indices(truth.astype(str), m, named)
-    _check_missing(truth)
+    check_missing(truth)
     if kind == "f":
         raise InputTypeError(
             f"y_true must hold integers or strings, got dtype {truth.dtype}; use "
@@ -179,7 +179,7 @@ def as_indices(truth: NDArray[Any], m: int, labels: Any, named: bool) -> NDArray
     raise InputTypeError(f"y_true must hold integers or strings, got dtype {truth.dtype}")
 
 
-def _check_missing(truth: NDArray[Any]) -> None:
+def check_missing(truth: NDArray[Any]) -> None:
     """Refuse labels that are not there: NaN, or None among strings."""
     missing = np.isnan(truth) if truth.dtype.kind == "f" else np.zeros(truth.shape, np.bool_)
     if truth.dtype.kind == "O":

@@ -156,12 +156,12 @@ def _columns_of(
 ) -> tuple[NDArray[np.int64], tuple[Any, ...] | None]:
     """The column of each label, and what the columns are called."""
     columns = getattr(y_prob, "columns", None)
-    indices = arrays.as_indices(truth, m, labels, named=columns is not None)
     if labels is None and columns is None and truth.dtype.kind not in "USO":
-        return indices, None
+        return arrays.as_indices(truth, m, labels, named=False), None
+    arrays.check_missing(truth)
     classes = arrays.class_names(truth, labels, m)
     arrays.check_names(y_true, columns, labels, classes)
-    return indices, classes
+    return arrays.as_indices(truth, m, labels, named=columns is not None), classes
 
 
 def _as_probs(

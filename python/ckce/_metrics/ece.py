@@ -332,7 +332,7 @@ def scalar_bins(
         sum_tolerance=math.inf if samples.unchecked is None else samples.unchecked,
         n_threads=n_threads,
     )
-    raise_for(table.report, samples.n, samples.m, check_sums=True)
+    raise_for(table.report, samples.n, samples.m, check_sums=True, probs=samples.probs)
     return table
 
 

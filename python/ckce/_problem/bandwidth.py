@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ckce import _core
@@ -20,6 +20,7 @@ from ckce._input import (
 )
 
 MEDIAN_ROWS = 2000
+_APART = 1e-6  # of the largest distance: a median below it is of equal predictions
 
 
 @dataclass(frozen=True)
@@ -88,34 +89,34 @@ def median_of(
     n_threads: int,
     *,
     class_wise: bool = False,
+    pooled: bool = False,
 ) -> Bandwidth:
-    """Median of the within-group distances of all groups together."""
-    norm = getattr(_core.Norm, kernel.distance)
-    if class_wise:
-        (samples,) = groups
-        median, positive = _core.class_wise_median_distance(
-            samples.probs,
-            samples.labels,
-            samples.weights,
-            norm=norm,
-            seed=seed,
-            n_threads=n_threads,
-        )
-    else:
-        median, positive = _core.median_distance(
-            [group.probs for group in groups],
-            [group.weights for group in groups],
-            norm=norm,
-            seed=seed,
-            n_threads=n_threads,
-        )
+    """Median of the within-group distances of all groups together.
+
+    Pairs of equal predictions count, as in the paper, unless they leave nothing else: then, and in a
+    pooled median (where a constant model has nothing to say), only pairs that are apart do.
+    """
+
+    def median(counted: _core.Counted) -> tuple[float, float]:
+        norm = getattr(_core.Norm, kernel.distance)
+        how: dict[str, Any] = {"norm": norm, "counted": counted}
+        how.update(seed=seed, n_threads=n_threads)
+        if class_wise:
+            (one,) = groups
+            return _core.class_wise_median_distance(one.probs, one.labels, one.weights, **how)
+        probs, weights = zip(*((group.probs, group.weights) for group in groups), strict=True)
+        return _core.median_distance(probs, weights, **how)
+
     sampled = any(max(group.n, group.weight) > MEDIAN_ROWS for group in groups)
-    drawn = seed if sampled else None
-    if median > 0.0:
-        return Bandwidth(median, "median", drawn)
-    if positive > 0.0:
-        return Bandwidth(positive, "median>0", drawn)
-    return Bandwidth(1.0, "no distances", drawn)
+    found = Bandwidth(1.0, "no distances", seed if sampled else None, pooled=pooled)
+    if not pooled:
+        value, largest = median(_core.Counted.all)
+        if value > _APART * largest:
+            return replace(found, value=value, kind="median")
+    value, largest = median(_core.Counted.apart)
+    if value > 0.0:
+        return replace(found, value=value, kind="median" if pooled else "median>0")
+    return found
 
 
 def median_bandwidth(
@@ -133,8 +134,8 @@ def median_bandwidth(
     .. math:: \gamma = \operatorname{median}_{i<j} \lVert q_i - q_j \rVert
 
     The distance is the kernel's own: Euclidean (not squared), L1 for ``laplace``. If the median is
-    0, as for hard or constant predictions, the median of the positive distances is taken, and 1.0
-    if there is none.
+    below 1e-6 of the largest distance, as for hard predictions, the median of the distances above
+    that is taken, and 1.0 if all predictions are equal.
 
     Parameters
     ----------

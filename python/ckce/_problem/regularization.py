@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckce import _core
-from ckce._input import check_choice, check_positive, warn
+from ckce._input import check_positive, warn
 from ckce._methods import stand_in
 
 if TYPE_CHECKING:
@@ -38,8 +38,10 @@ def check_regularization(value: Any, *, loo: bool = True) -> float | str | None:
     """None, a number, or "loo"."""
     if value is None:
         return None
+    if isinstance(value, str) and loo and value != "loo":
+        raise ValueError(f"regularization must be a number or 'loo', got the string {value!r}")
     if isinstance(value, str) and loo:
-        return check_choice("regularization", value, ["loo"])
+        return value
     singular = ": K + lambda n I would be singular in float64"
     lam = check_positive("regularization", value, 1e-12, why=singular)
     check_positive("regularization", value, high=1e12)  # the value is of order lambda^-2
