@@ -8,7 +8,7 @@ import numpy_plain
 import pytest
 import torch_fast
 from simulate import Inputs
-from workloads import HAS_MIXED, HAS_TORCH
+from workloads import HAS_TORCH
 
 import ckce
 from ckce import reference
@@ -25,18 +25,19 @@ FOURIER = {
     "literal formula": lambda y, q, w: reference.ckce_fourier(y, q, frequencies=w),
     "NumPy": numpy_plain.ckce_fourier,
     "NumPy, our identities": numpy_fast.ckce_fourier,
-    "ckce": lambda y, q, w: ckce.ckce(y, q, method="fourier", frequencies=w),
-    "ckce, 1 thread": lambda y, q, w: ckce.ckce(y, q, method="fourier", frequencies=w, n_threads=1),
+    "ckce": lambda y, q, w: ckce.ckce(y, q, method=ckce.Fourier(frequencies=w)),
+    "ckce, 1 thread": lambda y, q, w: ckce.ckce(
+        y, q, method=ckce.Fourier(frequencies=w), n_threads=1
+    ),
+    "ckce mixed": lambda y, q, w: ckce.ckce(
+        y, q.astype(np.float32), method=ckce.Fourier(frequencies=w, precision="mixed")
+    ),
 }
-if HAS_MIXED:
-    FOURIER["ckce mixed"] = lambda y, q, w: ckce.ckce(
-        y, q.astype(np.float32), method="fourier", frequencies=w, precision="mixed"
-    )
 if HAS_TORCH:
     FOURIER["PyTorch"] = torch_fast.ckce_fourier
 CHOLESKY = {
     "literal formula": lambda y, q, gamma: reference.ckce_cholesky(y, q, bandwidth=gamma, rank=50),
-    "ckce": lambda y, q, gamma: ckce.ckce(y, q, method="cholesky", bandwidth=gamma, rank=50),
+    "ckce": lambda y, q, gamma: ckce.ckce(y, q, method=ckce.Cholesky(50), bandwidth=gamma),
 }
 
 

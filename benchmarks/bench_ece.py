@@ -29,7 +29,7 @@ def compare(y, p):
     m = p.shape[1]
     tensors = torch.from_numpy(p), torch.from_numpy(y)
     runs = {
-        "ckce": best(lambda: ckce.ece(y, p, variant="top_label", n_bins=15), 9),
+        "ckce": best(lambda: ckce.ece(y, p), 9),
         "torchmetrics": best(lambda: multiclass_calibration_error(*tensors, m, n_bins=15), 5),
     }
     if m > 2:  # of two classes netcal takes the second, not the larger

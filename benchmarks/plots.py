@@ -7,7 +7,6 @@ import numpy as np
 import numpy_fast
 import numpy_plain
 from simulate import median_distance, simulate
-from workloads import HAS_MIXED
 
 import ckce
 
@@ -71,7 +70,7 @@ def error_time(path, y_true, y_prob, name, quick):
     y_prob = np.ascontiguousarray(y_prob, dtype=np.float64)
     gamma = median_distance(y_prob)
     exact, true = _time(
-        lambda: ckce.ckce(y_true, y_prob, method="exact", bandwidth=gamma, tol=1e-12)
+        lambda: ckce.ckce(y_true, y_prob, method=ckce.Exact(tol=1e-12), bandwidth=gamma)
     )
     waves = [25, 50, 100] if quick else [25, 50, 100, 200, 400, 800, 1600]
     ranks = [25, 50, 100] if quick else [25, 50, 100, 200, 400, 800]
@@ -82,9 +81,7 @@ def error_time(path, y_true, y_prob, name, quick):
             lambda: ckce.ckce(
                 y_true,
                 y_prob,
-                method="fourier",
-                n_frequencies=int(count),
-                sampler=sampler,
+                method=ckce.Fourier(int(count), sampler=sampler),
                 bandwidth=gamma,
                 random_state=seed,
             )
@@ -95,10 +92,7 @@ def error_time(path, y_true, y_prob, name, quick):
             lambda: ckce.ckce(
                 y_true,
                 y_prob,
-                method="cholesky",
-                rank=int(rank),
-                tol=1e-15,
-                pivoting=pivoting,
+                method=ckce.Cholesky(int(rank), tol=1e-15, pivoting=pivoting),
                 bandwidth=gamma,
                 random_state=seed,
             )
@@ -170,7 +164,7 @@ def time_n(path, quick, m=10, limit=12.0):
         ("exact", ours(ckce.ckce, method="exact", bandwidth=gamma), RED, "D", "-", 2, 10**9),
         (
             "cholesky, rank 200",
-            ours(ckce.ckce, method="cholesky", rank=200, bandwidth=gamma),
+            ours(ckce.ckce, method=ckce.Cholesky(200), bandwidth=gamma),
             ORANGE,
             "v",
             "-",
@@ -180,18 +174,22 @@ def time_n(path, quick, m=10, limit=12.0):
         ("exact JKCE", ours(ckce.jkce, bandwidth=gamma), PURPLE, "s", "-", 2, 10**9),
         (
             "fourier, D=100",
-            ours(ckce.ckce, method="fourier", frequencies=w),
+            ours(ckce.ckce, method=ckce.Fourier(frequencies=w)),
             BLUE,
             "o",
             "-",
             1,
             10**9,
         ),
-    ]
-    if HAS_MIXED:
-        mixed = ours(ckce.ckce, y32, method="fourier", frequencies=w, precision="mixed")
-        curves.append(("fourier, D=100, mixed", mixed, SKY, "^", "-", 1, 10**9))
-    curves += [
+        (
+            "fourier, D=100, mixed",
+            ours(ckce.ckce, y32, method=ckce.Fourier(frequencies=w, precision="mixed")),
+            SKY,
+            "^",
+            "-",
+            1,
+            10**9,
+        ),
         ("NumPy exact", numpy(numpy_plain.ckce_exact, gamma), RED, "D", ":", 3, 10_000),
         ("NumPy exact JKCE", numpy(numpy_plain.jkce_exact, gamma), PURPLE, "s", ":", 2, 10**9),
         ("NumPy fourier", numpy(numpy_plain.ckce_fourier, w), BLUE, "o", ":", 1, 10**9),

@@ -6,7 +6,6 @@ numbers (float32 values; `mixed` takes them as float32, everybody else as float6
 
 import contextlib
 import importlib.util
-import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,8 +20,7 @@ from measure import Contender
 from simulate import Inputs
 
 import ckce
-from ckce import reference
-from ckce._metrics import ckce as _metrics
+from ckce import _core, reference
 
 OURS, ONE, MIXED, MIXED_ONE = "ckce", "ckce, 1 thread", "ckce mixed", "ckce mixed, 1 thread"
 PLAIN, FAST, LITERAL = "NumPy", "NumPy, our identities", "literal formula"
@@ -31,7 +29,6 @@ CHOLESKY, CHOLESKY_ONE = "ckce cholesky", "ckce cholesky, 1 thread"
 CHOLESKY_40, FIRST_CHOLESKY, FIRST_EXACT = "cholesky, rank 40", "cholesky, part", "exact, part"
 SMALLER, PRODUCT, PRODUCT_SMALLER = "ckce, n / 5", "one product", "one product, n / 5"
 
-HAS_MIXED = "precision" in inspect.signature(ckce.ckce).parameters
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 
 
@@ -74,9 +71,9 @@ def warm_up():
 def fourier(inputs, only=None):
     y, w = inputs.y_true, inputs.frequencies
     contenders = []
-    if HAS_MIXED and only in (None, MIXED, MIXED_ONE):
+    if only in (None, MIXED, MIXED_ONE):
         single = inputs.y32
-        options = {"method": "fourier", "frequencies": w, "precision": "mixed"}
+        options = {"method": ckce.Fourier(frequencies=w, precision="mixed")}
         contenders += [
             Contender(MIXED, lambda: ckce.ckce(y, single, **options)),
             Contender(MIXED_ONE, lambda: ckce.ckce(y, single, n_threads=1, **options), rounds=3),
@@ -84,7 +81,7 @@ def fourier(inputs, only=None):
     if only in (MIXED, MIXED_ONE):
         return contenders
     q = inputs.y64
-    options64 = {"method": "fourier", "frequencies": w}
+    options64 = {"method": ckce.Fourier(frequencies=w)}
 
     def literal():
         need_memory(6 * 8.0 * inputs.n * (inputs.m + 2 * len(w)))
@@ -108,8 +105,8 @@ def cholesky(inputs, only=None):
     part = min(20_000, inputs.n)
     options = {"bandwidth": gamma}
 
-    def ours(**more):
-        return ckce.ckce(y, q, method="cholesky", **options, **more)
+    def ours(method="cholesky", **more):
+        return ckce.ckce(y, q, method=method, **options, **more)
 
     contenders = [
         Contender(CHOLESKY, ours),
@@ -121,7 +118,7 @@ def cholesky(inputs, only=None):
         contenders += [
             Contender(PLAIN, lambda: numpy_plain.ckce_fourier(y, q, w)),
             # Down to round-off: the default tolerance would stop earlier.
-            Contender(CHOLESKY_40, lambda: ours(rank=40, tol=1e-15), rounds=1),
+            Contender(CHOLESKY_40, lambda: ours(ckce.Cholesky(40, tol=1e-15)), rounds=1),
             Contender(
                 FIRST_CHOLESKY,
                 lambda: ckce.ckce(first_y, first, method="cholesky", **options),
@@ -164,14 +161,14 @@ class Counted:
         self.arguments, self.options, self.iterations = (y_true, y_prob), options, 0
 
     def __call__(self):
-        solve = _metrics._solve
+        solve = _core.ckce_exact
 
         def spy(*arguments, **options):
             solution = solve(*arguments, **options)
             self.iterations = solution.iterations
             return solution
 
-        with mock.patch.object(_metrics, "_solve", spy):
+        with mock.patch.object(_core, "ckce_exact", spy):
             return ckce.ckce(*self.arguments, method="exact", **self.options)
 
 
@@ -188,7 +185,7 @@ def large(inputs, only=None):
     ]
 
 
-_FOURIER_MEMORY = (OURS, *([MIXED] if HAS_MIXED else []), PLAIN)
+_FOURIER_MEMORY = (OURS, MIXED, PLAIN)
 
 WORKLOADS = {
     "fourier_wide": Workload(

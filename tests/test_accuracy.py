@@ -7,7 +7,7 @@ from shared import label_kernel, sample
 
 import ckce
 from ckce import _core
-from ckce._problem.kernels import KERNELS
+from ckce._input.kernels import KERNELS
 
 LONG = np.longdouble
 EPS = np.finfo(np.float64).eps
@@ -146,7 +146,8 @@ def test_primal(n_frequencies):
             q.shape[1], n_frequencies, bandwidth=bandwidth, kernel=kernel
         )
         truth = truth_of(y, q, options, phi=long_features(kernel, q, frequencies))
-        value = ckce.ckce(y, q, method="fourier", kernel=kernel, frequencies=frequencies, **options)
+        method = ckce.Fourier(frequencies=frequencies)
+        value = ckce.ckce(y, q, method=method, kernel=kernel, **options)
         truth.check(value, options["regularization"])
 
 
@@ -158,7 +159,14 @@ def test_the_iteration_keeps_its_bound():
         lam = 10.0 ** (-3 + seed % 4)
         truth = Truth(y, q, lam, gram=long_gram("linear_gaussian", q, 0.4))
         solution = _core.ckce_exact(
-            q, y, None, None, "linear_gaussian", 0.4, lam * n, tol, True, True, 1, None
+            *(q, y, None, None),
+            kernel=_core.Kernel("linear_gaussian", 0.4),
+            ridge=lam * n,
+            tol=tol,
+            solver=_core.Solver.iterate,
+            full=True,
+            n_threads=1,
+            progress=None,
         )
         assert abs(LONG(solution.value) - truth.value) <= solution.bound
         assert solution.bound <= tol * solution.value + 64 * EPS * (1 + 2 / lam) * truth.debias
@@ -193,12 +201,11 @@ def test_nothing_is_added_to_the_diagonal(method):
     """At a tiny lambda a jitter of 1e-10 would show in the third digit."""
     y, q = sample(24, 3, seed=3)  # a smooth kernel: some eigenvalues of K are near lambda n
     options = {"method": method, "bandwidth": 0.5}
+    matrix = {"gram": long_gram("linear_gaussian", q, 0.5)}
     if method == "fourier":
-        options["frequencies"] = ckce.fourier_frequencies(3, 40, bandwidth=0.5)
-        del options["bandwidth"]
-        matrix = {"phi": long_features("linear_gaussian", q, options["frequencies"])}
-    else:
-        matrix = {"gram": long_gram("linear_gaussian", q, 0.5)}
+        frequencies = ckce.fourier_frequencies(3, 40, bandwidth=0.5)
+        options = {"method": ckce.Fourier(frequencies=frequencies)}
+        matrix = {"phi": long_features("linear_gaussian", q, frequencies)}
     lam = 1.0001e-8
     truth = Truth(y, q, lam, **matrix)
     value = ckce.ckce(y, q, regularization=lam, **options)

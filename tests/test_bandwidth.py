@@ -13,7 +13,7 @@ from shared import EDGES, calibration_sets, sample
 
 import ckce
 from ckce import reference
-from ckce._problem.kernels import KERNELS
+from ckce._input.kernels import KERNELS
 
 close = {"rel": 1e-14, "abs": 0}
 
@@ -131,9 +131,27 @@ def test_2000_rows_are_all_used():
     )
 
 
+@pytest.mark.parametrize("kernel", [name for name in KERNELS if name != "linear"])
+def test_the_default_that_needs_no_data(kernel):
+    for m in (2, 5):
+        y, q = sample(40, m)
+        e = ckce.estimate(y, q, kernel=kernel, bandwidth="default")
+        scale = math.sqrt(2) if kernel == "laplace" else 1.0
+        assert e.bandwidth == pytest.approx(scale * (1 - 1.5 / m), **close)
+        assert e.bandwidth_source == "default"
+        assert e.bandwidth == ckce.CKCEAccumulator(m, kernel=kernel).bandwidth
+        assert e.value == ckce.ckce(y, q, kernel=kernel, bandwidth=e.bandwidth)
+    y, q = sample(40, 5)
+    two = ckce.estimate(y, q, kernel=kernel, bandwidth="default", reduction="top_label")
+    assert two.bandwidth == pytest.approx(scale * 0.25, **close)
+
+
 def test_options():
     _, q = sample(30, 3)
-    assert ckce.median_bandwidth(np.log(q), from_logits=True) == pytest.approx(
+    assert ckce.median_bandwidth(np.log(q), input="log_probs") == pytest.approx(
+        ckce.median_bandwidth(q), rel=1e-13
+    )
+    assert ckce.median_bandwidth(np.log(q), input="logits") == pytest.approx(
         ckce.median_bandwidth(q), rel=1e-13
     )
     assert ckce.median_bandwidth(3 * q, normalize=True) == pytest.approx(

@@ -9,9 +9,9 @@ from shared import agree, feature_kernel, sample
 
 import ckce
 from ckce import reference
+from ckce._input import memory as _memory
+from ckce._methods import cholesky as _cholesky
 from ckce._metrics import calibration_test as _calibration_test
-from ckce._metrics import ckce as _metrics
-from ckce._problem import memory as _memory
 
 
 def calibrated(n, m, seed):
@@ -24,8 +24,7 @@ def calibrated(n, m, seed):
 def test_observed_statistics_are_those_of_the_features(n, m):
     y, q = sample(n, m)
     frequencies = ckce.fourier_frequencies(m, 8, bandwidth=0.7)
-    options = {"method": "fourier", "frequencies": frequencies}
-    t = ckce.calibration_test(y, q, n_resamples=3, **options)
+    t = ckce.calibration_test(y, q, n_resamples=3, method=ckce.Fourier(frequencies=frequencies))
     oracle = {"kernel": feature_kernel(frequencies, True), "bandwidth": 0.7}
     value = reference.ckce_fourier(y, q, frequencies=frequencies)
     debias = reference.debias_term(y, q, **oracle)
@@ -51,8 +50,8 @@ def test_features_larger_than_their_memory(monkeypatch, method, n, m):
 @pytest.mark.parametrize("kernel", ["linear_gaussian", "gaussian", "laplace", "linear"])
 def test_observed_statistics_are_those_of_the_kernel(kernel):
     y, q = sample(150, 4)
-    options = {"method": "cholesky", "kernel": kernel, "tol": 1e-14}
-    t = ckce.calibration_test(y, q, n_resamples=1, **options)
+    method = ckce.Cholesky(tol=1e-14)
+    t = ckce.calibration_test(y, q, n_resamples=1, method=method, kernel=kernel)
     e = ckce.estimate(y, q, kernel=kernel, method="exact")
     assert t.ckce == pytest.approx(e.value, rel=1e-8)
     assert t.debiased == pytest.approx(e.debiased, rel=1e-7)
@@ -62,7 +61,7 @@ def test_observed_statistics_are_those_of_the_kernel(kernel):
 def test_draws_have_the_null_moments():
     _, q = sample(300, 4)
     y, _ = calibrated(300, 4, 1)
-    t = ckce.calibration_test(y, q, n_resamples=4000, method="cholesky", tol=1e-12)
+    t = ckce.calibration_test(y, q, n_resamples=4000, method=ckce.Cholesky(tol=1e-12))
     floor = ckce.estimate(y, q).floor
     mean, sd = t.null.mean(axis=0), t.null.std(axis=0) / np.sqrt(4000)
     assert abs(mean[0] - floor) < 4 * sd[0]
@@ -74,9 +73,8 @@ def test_draws_are_the_statistics_of_label_sets():
     # Two rows and two classes have four label sets; each draw is one of them, with its probability.
     q = np.array([[0.3, 0.7], [0.6, 0.4]])
     frequencies = ckce.fourier_frequencies(2, 4)
-    t = ckce.calibration_test(
-        [0, 0], q, n_resamples=8000, frequencies=frequencies, method="fourier"
-    )
+    method = ckce.Fourier(frequencies=frequencies)
+    t = ckce.calibration_test([0, 0], q, n_resamples=8000, method=method)
     expected = {}
     for y in ([0, 0], [0, 1], [1, 0], [1, 1]):
         value = reference.ckce_fourier(np.array(y), q, frequencies=frequencies)
@@ -113,7 +111,7 @@ def test_p_values_count_ties():
 
 
 def test_type_one_error_and_power():
-    # 300 repetitions: 5 % +- 1.3 %; benchmarks/coverage.py does 3000.
+    # 300 repetitions: 5 % +- 1.3 %; studies/coverage.py does 3000.
     p_values = [
         ckce.calibration_test(*calibrated(100, 3, seed), n_resamples=99, bandwidth=0.5).p_value
         for seed in range(300)
@@ -178,18 +176,21 @@ def test_whole_weights_are_repetitions():
             {"statistic": "ece"},
             r"statistic must be one of \['debiased', 'ckce', 'jkce'\], got 'ece'",
         ),
-        ({"method": "exact"}, r"method must be one of \['auto', 'cholesky', 'fourier'\]"),
+        (
+            {"method": "exact"},
+            r"method must be one of \['auto', 'fourier', 'cholesky', 'landmarks'\]",
+        ),
+        ({"method": ckce.Exact()}, r"method must be one of \['auto', .*got 'exact'"),
+        ({"method": ckce.Blocks(2)}, r"method must be one of \['auto', .*got 'blocks'"),
+        ({"method": ckce.Fourier(precision="mixed")}, "precision='mixed' is for ckce, got it for"),
         ({"kernel": lambda p, q: p @ q.T}, "kernel must be one of the named kernels"),
         ({"kernel": "cosine"}, "kernel must be one of"),
         ({"reduction": "class_wise"}, r"reduction must be one of \['top_label'\]"),
         ({"sample_weight": [0.5, 1, 1]}, r"must hold whole numbers for a test, got 0.5 \(1 of 3"),
-        ({"rank": 3}, "rank belongs to method='cholesky', got method='fourier'"),
     ],
 )
 def test_bad_arguments(options, message):
     y, q = sample(3, 3)
-    if "rank" in options:
-        options = {**options, "method": "fourier"}
     with pytest.raises(ValueError, match=message):
         ckce.calibration_test(y, q, **options)
 
@@ -201,11 +202,11 @@ def test_what_does_not_fit_is_refused(monkeypatch):
         ckce.calibration_test(y, q, sample_weight=copies)
     monkeypatch.setattr(_memory, "available_memory", lambda: 1e6)
     with pytest.raises(MemoryError, match="pass a smaller rank"):
-        ckce.calibration_test(y, q, method="cholesky", rank=3000)
+        ckce.calibration_test(y, q, method=ckce.Cholesky(rank=3000))
 
 
 def test_a_factor_stops_where_memory_does(monkeypatch):
-    monkeypatch.setattr(_metrics, "available_memory", lambda: 1e7)
+    monkeypatch.setattr(_cholesky, "available_memory", lambda: 1e7)
     with pytest.raises(MemoryError, match=r"did not reach tol=1e-10 with the \d+ columns"):
         ckce.calibration_test(*sample(6000, 6), method="cholesky", bandwidth=0.05)
 
@@ -227,14 +228,12 @@ def test_text_and_dict():
     y, q = sample(200, 3)
     t = ckce.calibration_test(y, q, n_resamples=99)
     lines = str(t).splitlines()
-    assert [line.split()[0] for line in lines[1:]] == [
-        "debiased",
-        "CKCE",
-        "JKCE",
-        "data",
-        "signature",
-    ]
-    assert "99 resamples" in lines[4]
+    names = ["debiased", "CKCE", "JKCE", "data", "signature"]
+    assert [line.split()[0] for line in lines] == names
+    for line, name in zip(lines, ("debiased", "ckce", "jkce"), strict=False):
+        assert f"p {getattr(t, f'p_{name}'):.4g}" in line
+    assert ["(the test's statistic)" in line for line in lines] == [True] + 4 * [False]
+    assert "99 resamples" in lines[3]
     numbers = json.loads(json.dumps(t.to_dict()))
     assert numbers["p_value"] == t.p_value
     assert numbers["null_mean_jkce"] == pytest.approx(t.null[:, 2].mean(), rel=1e-9)

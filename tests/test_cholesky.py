@@ -8,7 +8,7 @@ from shared import EDGES, agree, bandwidths, calibration_sets, label_kernel, sam
 
 import ckce
 from ckce import reference
-from ckce._problem.kernels import KERNELS
+from ckce._input.kernels import KERNELS
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -16,7 +16,7 @@ from ckce._problem.kernels import KERNELS
 def test_same_rank_as_the_oracle(kernel, rank):
     y, q = sample(140, 5)
     options = {} if kernel == "linear" else {"bandwidth": 0.3}
-    estimate = ckce.estimate(y, q, method="cholesky", kernel=kernel, rank=rank, **options)
+    estimate = ckce.estimate(y, q, method=ckce.Cholesky(rank), kernel=kernel, **options)
     options["bandwidth"] = 0.3
     _, pivots = reference.pivoted_cholesky(reference.gram(kernel, q, q, 0.3), rank)
     assert estimate.rank == len(pivots)
@@ -33,7 +33,7 @@ def test_debias_floor_and_error_of_the_factor():
         {"label_kernel": label_kernel(5)},
         {"sample_weight": np.random.default_rng(1).uniform(0.3, 3, 140)},
     ):
-        e = ckce.estimate(y, q, method="cholesky", rank=9, bandwidth=0.3, **more)
+        e = ckce.estimate(y, q, method=ckce.Cholesky(rank=9), bandwidth=0.3, **more)
         scale = reference.debias_term(y, q, **options, **more)
         agree(e.value - e.debiased, scale, scale)
         agree(e.floor, reference.floor(y, q, **options, **more), scale)
@@ -44,7 +44,7 @@ def test_debias_floor_and_error_of_the_factor():
 @pytest.mark.parametrize("tol", [1e-1, 1e-2, 1e-4])
 def test_tolerance_stops_where_the_oracle_stops(kernel, tol):
     y, q = sample(140, 4)
-    e = ckce.estimate(y, q, method="cholesky", kernel=kernel, tol=tol, bandwidth=0.5)
+    e = ckce.estimate(y, q, method=ckce.Cholesky(tol=tol), kernel=kernel, bandwidth=0.5)
     _, pivots = reference.pivoted_cholesky(reference.gram(kernel, q, q, 0.5), tol=tol)
     assert e.rank == len(pivots)
     expected = reference.ckce_cholesky(y, q, kernel=kernel, tol=tol, bandwidth=0.5)
@@ -53,10 +53,13 @@ def test_tolerance_stops_where_the_oracle_stops(kernel, tol):
 
 def test_rank_and_tolerance_together():
     y, q = sample(140, 4)
-    options = {"method": "cholesky", "bandwidth": 0.5}
-    by_tol = ckce.estimate(y, q, tol=1e-2, **options)
-    assert ckce.estimate(y, q, tol=1e-2, rank=by_tol.rank + 5, **options).value == by_tol.value
-    by_rank = ckce.estimate(y, q, tol=1e-2, rank=by_tol.rank - 1, **options)
+
+    def estimate(rank=None):
+        return ckce.estimate(y, q, method=ckce.Cholesky(rank, tol=1e-2), bandwidth=0.5)
+
+    by_tol = estimate()
+    assert estimate(by_tol.rank + 5).value == by_tol.value
+    by_rank = estimate(by_tol.rank - 1)
     assert by_rank.rank == by_tol.rank - 1
 
 
@@ -66,7 +69,7 @@ def test_default_is_accurate(kernel, pivoting):
     y, q = sample(300, 4)
     options = {"kernel": kernel, "random_state": 5}
     exact = ckce.ckce(y, q, method="exact", **options)
-    e = ckce.estimate(y, q, method="cholesky", pivoting=pivoting, **options)
+    e = ckce.estimate(y, q, method=ckce.Cholesky(pivoting=pivoting), **options)
     assert e.value == pytest.approx(exact, rel=1e-8, abs=0)
     if kernel == "linear":
         assert e.rank == 4
@@ -92,7 +95,7 @@ def test_certificate(kernel, pivoting, data, bandwidth, rank, lam):
     if kernel != "linear":
         options["bandwidth"] = bandwidth
     exact = ckce.estimate(*data, method="exact", **options)
-    e = ckce.estimate(*data, method="cholesky", pivoting=pivoting, rank=rank, **options)
+    e = ckce.estimate(*data, method=ckce.Cholesky(rank, pivoting=pivoting), **options)
     assert e.rank <= rank
     assert abs(e.value - exact.value) <= e.bound + exact.bound
 
@@ -105,9 +108,8 @@ def test_certificate_of_rows_that_nearly_repeat():
     options = {"kernel": "laplace", "bandwidth": 5.0}
     exact = ckce.estimate(y, q, method="exact", **options)
     for seed in range(20):
-        e = ckce.estimate(
-            y, q, method="cholesky", pivoting="random", rank=3, random_state=seed, **options
-        )
+        method = ckce.Cholesky(rank=3, pivoting="random")
+        e = ckce.estimate(y, q, method=method, random_state=seed, **options)
         assert abs(e.value - exact.value) <= e.bound + exact.bound
 
 
@@ -119,13 +121,14 @@ def test_certificate_at_larger_n(m):
         exact = ckce.ckce(y, q, method="exact", **options)
         for pivoting in ("greedy", "random"):
             for rank in (2, 20, 100):
-                e = ckce.estimate(y, q, method="cholesky", rank=rank, pivoting=pivoting, **options)
+                method = ckce.Cholesky(rank, pivoting=pivoting)
+                e = ckce.estimate(y, q, method=method, **options)
                 assert abs(e.value - exact) <= e.bound
 
 
 def test_certificate_shrinks_with_the_rank():
     y, q = sample(500, 4)
-    bounds = [ckce.estimate(y, q, method="cholesky", rank=rank).bound for rank in (5, 20, 80)]
+    bounds = [ckce.estimate(y, q, method=ckce.Cholesky(rank)).bound for rank in (5, 20, 80)]
     assert bounds[0] > 10 * bounds[1] > 100 * bounds[2]
 
 
@@ -133,26 +136,26 @@ def test_certificate_shrinks_with_the_rank():
 @pytest.mark.parametrize("pivoting", ["greedy", "random"])
 def test_edge_data_at_full_rank(edge, pivoting):
     y, q = EDGES[edge]
-    value = ckce.ckce(y, q, method="cholesky", pivoting=pivoting, bandwidth=0.7, tol=1e-15)
+    method = ckce.Cholesky(tol=1e-15, pivoting=pivoting)
+    value = ckce.ckce(y, q, method=method, bandwidth=0.7)
     scale = reference.debias_term(y, q, bandwidth=0.7)
     assert abs(value - reference.ckce(y, q, bandwidth=0.7)) <= 1e-9 * scale
 
 
 def test_random_pivots_follow_the_seed():
     y, q = sample(500, 6)
-    options = {"method": "cholesky", "rank": 8, "bandwidth": 0.5}
-    values = {
-        ckce.ckce(y, q, pivoting="random", random_state=s, **options) for s in (0, 0, 1, 2, 3)
-    }
-    assert len(values) == 4
-    greedy = {ckce.ckce(y, q, random_state=seed, **options) for seed in (0, 1)}
+    drawn = {"method": ckce.Cholesky(rank=8, pivoting="random"), "bandwidth": 0.5}
+    assert len({ckce.ckce(y, q, random_state=s, **drawn) for s in (0, 0, 1, 2, 3)}) == 4
+    searched = {"method": ckce.Cholesky(rank=8), "bandwidth": 0.5}
+    greedy = {ckce.ckce(y, q, random_state=seed, **searched) for seed in (0, 1)}
     assert len(greedy) == 1
 
 
 def test_duplicates_are_never_pivots_twice():
     y, q = EDGES["hard"]
     for pivoting in ("greedy", "random"):
-        e = ckce.estimate(y, q, method="cholesky", pivoting=pivoting, bandwidth=0.7, tol=1e-15)
+        method = ckce.Cholesky(tol=1e-15, pivoting=pivoting)
+        e = ckce.estimate(y, q, method=method, bandwidth=0.7)
         assert e.rank == 4  # as many as there are distinct rows
 
 
@@ -166,8 +169,8 @@ def test_random_pivots_down_to_round_off(seed):
     y = rng.integers(0, 4, 1500)
     exact = ckce.ckce(y, q, method="exact", bandwidth=1.0)
     for tol in (1e-10, 1e-15):
-        options = {"rank": 800, "tol": tol, "pivoting": "random", "random_state": seed}
-        e = ckce.estimate(y, q, method="cholesky", bandwidth=1.0, **options)
+        method = ckce.Cholesky(rank=800, tol=tol, pivoting="random")
+        e = ckce.estimate(y, q, method=method, bandwidth=1.0, random_state=seed)
         assert e.value == pytest.approx(exact, rel=1e-8, abs=0)
         assert abs(e.value - exact) <= e.bound + 1e-12 * exact
 
@@ -179,10 +182,10 @@ def test_many_rows_look_for_pivots_in_a_sample_first(m):
     q[-3:] = np.eye(m)[[0, 1, 0]]
     options = {"bandwidth": 0.3}
     exact = ckce.ckce(y, q, method="exact", **options)
-    e = ckce.estimate(y, q, method="cholesky", tol=1e-10 if m == 2 else 1e-6, **options)
+    e = ckce.estimate(y, q, method=ckce.Cholesky(tol=1e-10 if m == 2 else 1e-6), **options)
     assert abs(e.value - exact) <= e.bound
     assert e.value == pytest.approx(exact, rel=1e-9 if m == 2 else 1e-5, abs=0)
     for rank in (1, 7, 150):
-        low = ckce.estimate(y, q, method="cholesky", rank=rank, **options)
+        low = ckce.estimate(y, q, method=ckce.Cholesky(rank), **options)
         assert low.rank <= rank
         assert abs(low.value - exact) <= low.bound

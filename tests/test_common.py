@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from shared import agree, label_kernel, sample
+from shared import agree, label_kernel, reordered, sample
 
 import ckce
 
@@ -21,10 +21,8 @@ def test_class_order(metric):
     y, q = sample(150, 4)
     classes = np.array([2, 0, 3, 1])
     options = metric.options(4)
-    if metric.method == "fourier":  # frequencies belong to columns
-        options["frequencies"] = options["frequencies"][:, classes]
-    elif metric.method == "landmarks":  # so do these
-        options["landmarks"] = options["landmarks"][:, classes]
+    if "method" in options:  # frequencies and landmarks belong to columns
+        options["method"] = reordered(options["method"], classes)
     value = metric.public(np.argsort(classes)[y], q[:, classes], **options)
     agree(value, metric(y, q), metric.scale(y, q))
 
@@ -207,20 +205,33 @@ def test_names_of_labels(metric):
     y, q = sample(40, 3)
     names = np.array(["cat", "dog", "owl"])
     value = metric(y, q)
+    named = pd.DataFrame(q, columns=names)
     for labels in (names[y], names[y].astype(object), names[y].tolist(), pd.Series(names[y])):
-        assert metric(labels, q) == value
-    assert metric(pd.Categorical(names[y]), q) == value
+        assert metric(labels, q, labels=names) == value
+        assert metric(labels, named) == value
+        with pytest.warns(UserWarning, match="in sorted order, 'cat', 'dog', 'owl'; pass labels="):
+            assert metric(labels, q) == value
+    with pytest.warns(UserWarning, match="in sorted order"):
+        assert metric(pd.Categorical(names[y]), q) == value
     assert metric(np.array(["b", "a", "c"])[y], q, labels=["b", "a", "c"]) == value
     assert metric(y + 1, q, labels=range(1, 4)) == value
     assert metric(y * 0.5, q, labels=[0.0, 0.5, 1.0]) == value
 
 
-def test_from_logits(metric):
+def test_logits(metric):
     y, q = sample(40, 3)
     logits = np.log(q) + np.arange(40)[:, None]
     powers = np.exp(logits - logits.max(axis=1, keepdims=True))
     softmax = powers / powers.sum(axis=1, keepdims=True)
-    assert metric(y, logits, from_logits=True) == metric(y, softmax)
+    assert metric(y, logits, input="logits") == metric(y, softmax)
+
+
+def test_log_probabilities(metric):
+    y, q = sample(40, 3)
+    q[3] = [0.0, 0.5, 0.5]
+    with np.errstate(divide="ignore"):
+        logs = np.log(q)
+    assert metric(y, logs, input="log_probs") == metric(y, np.exp(logs))
 
 
 def test_normalize(metric):

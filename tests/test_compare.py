@@ -13,7 +13,7 @@ from shared import sample
 
 import ckce
 from ckce import reference
-from ckce._compare.compare import holm
+from ckce._compare.pairs import holm
 
 mpl.use("agg")
 
@@ -42,8 +42,8 @@ Y, Q = models()
     [
         {},
         {"method": "fourier", "random_state": 3},
-        {"method": "fourier", "sampler": "orthogonal", "n_frequencies": 30},
-        {"method": "cholesky", "rank": 20},
+        {"method": ckce.Fourier(30, sampler="orthogonal")},
+        {"method": ckce.Cholesky(rank=20)},
         {"kernel": "laplace", "regularization": 0.3},
         {"kernel": "linear"},
         {"reduction": "top_label"},
@@ -237,7 +237,7 @@ def test_guard_rail_of_ranks():
 
 def test_guard_rail_of_the_approximation():
     options = {"bandwidth": 0.2}
-    rough = ckce.compare(Y, Q, method="cholesky", rank=3, **options)
+    rough = ckce.compare(Y, Q, method=ckce.Cholesky(rank=3), **options)
     assert "approximation" in rail_names(rough)
     fine = ckce.compare(Y, Q, method="exact", **options)
     assert "approximation" not in rail_names(fine)
@@ -250,23 +250,23 @@ def test_guard_rail_of_the_approximation():
         gap = (raw[pair.worse] - raw[pair.better]) - (by_name[pair.worse] - by_name[pair.better])
         assert abs(gap) <= pair.error
         assert truth.error < 1e-10
-    few, many = (ckce.compare(Y, Q, method="fourier", n_frequencies=d, **options) for d in (4, 800))
+    few, many = (ckce.compare(Y, Q, method=ckce.Fourier(d), **options) for d in (4, 800))
     assert "approximation" in rail_names(few)
     assert max(p.error for p in many.pairs) < 0.2 * max(p.error for p in few.pairs)
 
 
 def test_error_of_fourier_is_told_from_two_halves():
     frequencies = ckce.fourier_frequencies(3, 10, bandwidth=0.5)
-    c = ckce.compare(Y, Q, method="fourier", frequencies=frequencies)
+    c = ckce.compare(Y, Q, method=ckce.Fourier(frequencies=frequencies))
     assert c.bandwidth is None
     first, second = (
-        {name: ckce.ckce(Y, q, method="fourier", frequencies=half) for name, q in Q.items()}
+        {name: ckce.ckce(Y, q, method=ckce.Fourier(frequencies=half)) for name, q in Q.items()}
         for half in (frequencies[:5], frequencies[5:])
     )
     for pair in c.pairs:
         gaps = [half[pair.worse] - half[pair.better] for half in (first, second)]
         assert pair.error == pytest.approx(abs(gaps[0] - gaps[1]) / 2, rel=1e-9)
-    drawn = ckce.compare(Y, Q, method="fourier", n_frequencies=10, bandwidth=0.5)
+    drawn = ckce.compare(Y, Q, method=ckce.Fourier(10), bandwidth=0.5)
     assert [p.error for p in drawn.pairs] == [p.error for p in c.pairs]
 
 
@@ -398,13 +398,13 @@ def test_bad_data(arguments, error, message):
     [
         ({"level": 0.0}, "level must be between 0 and 1, got 0.0"),
         ({"level": 95}, "level must be between 0 and 1, got 95"),
-        ({"bandwidth": "mean"}, r"bandwidth must be one of \['median'\], got 'mean'"),
+        ({"bandwidth": "mean"}, r"bandwidth must be one of \['median', 'default'\], got 'mean'"),
         ({"bandwidth": -1.0}, "bandwidth must be positive"),
         ({"reduction": "class_wise"}, r"reduction must be one of \['top_label'\]"),
         ({"kernel": "cosine"}, "kernel must be one of"),
         ({"test": 0}, "test must be at least 1, got 0"),
-        ({"rank": 5}, "rank belongs to method='cholesky'"),
-        ({"frequencies": np.ones((3, 3)), "bandwidth": 0.5, "method": "fourier"}, "as given"),
+        ({"method": ckce.Blocks(5)}, r"method must be one of .*, got 'blocks'"),
+        ({"method": ckce.Fourier(frequencies=np.ones((3, 3))), "bandwidth": 0.5}, "as given"),
     ],
 )
 def test_bad_options(options, message):
@@ -437,9 +437,7 @@ def test_sensitivity_of_frequencies_and_seeds():
     c = ckce.compare(Y, Q, method="fourier")
     s = c.sensitivity(bandwidths=[1.0], regularizations=[1.0], n_frequencies=[20, 50], seeds=[0, 7])
     assert len(s.settings) == 5
-    e = ckce.estimate(
-        Y, Q["good"], method="fourier", n_frequencies=50, random_state=7, bandwidth=c.bandwidth
-    )
+    e = ckce.estimate(Y, Q["good"], method=ckce.Fourier(50), random_state=7, bandwidth=c.bandwidth)
     assert s.debiased[4, c.names.index("good")] == e.debiased
 
 

@@ -16,7 +16,8 @@ from ckce.integrations.dask import accumulate, accumulate_files  # noqa: E402
 
 Y, Q = sample(6000, 4)
 W = np.arange(6000) % 3
-OPTIONS = {"bandwidth": 0.5, "n_frequencies": 20}
+OPTIONS = {"bandwidth": 0.5, "method": ckce.Fourier(20)}
+MEDIAN = {**OPTIONS, "bandwidth": "median"}
 CHUNKS = (1000, 10, 3000, 1990)
 
 
@@ -43,7 +44,7 @@ def cluster():
 
 
 def expected(**options):
-    return ckce.ckce(Y, Q, method="fourier", **{**OPTIONS, **options})
+    return ckce.ckce(Y, Q, **{**OPTIONS, **options})
 
 
 def test_arrays():
@@ -70,7 +71,7 @@ def test_chunks_that_do_not_match():
     unknown = q[da.from_array(Q[:, 0] > 0.5, chunks=2000)]
     truth = y.rechunk(2000)[da.from_array(Q[:, 0] > 0.5, chunks=2000)]
     kept = Q[:, 0] > 0.5
-    value = ckce.ckce(Y[kept], Q[kept], method="fourier", **OPTIONS)
+    value = ckce.ckce(Y[kept], Q[kept], **OPTIONS)
     assert accumulate(truth, unknown, **OPTIONS).compute() == pytest.approx(value, rel=1e-12)
     with pytest.raises(ValueError, match="y_true and y_prob must have the same partitions"):
         accumulate(y, unknown, **OPTIONS)
@@ -81,15 +82,17 @@ def test_empty_partitions_and_one_column():
     assert accumulate(y, q, **OPTIONS).compute() == pytest.approx(expected(), rel=1e-12)
     y2, q2 = sample(500, 2)
     acc = accumulate(da.from_array(y2), da.from_array(q2[:, 1]), **OPTIONS)
-    value = ckce.ckce(y2, q2[:, 1], method="fourier", **OPTIONS)
+    value = ckce.ckce(y2, q2[:, 1], **OPTIONS)
     assert acc.compute() == pytest.approx(value, rel=1e-12)
 
 
 def test_the_bandwidth_of_a_sample():
-    acc = accumulate(*arrays(chunks=(1500,) * 4), n_frequencies=20)
+    acc = accumulate(*arrays(chunks=(1500,) * 4), **MEDIAN)
     rows = np.concatenate([i * 1500 + np.linspace(0, 1499, 500).astype(int) for i in range(4)])
     assert acc.bandwidth == ckce.median_bandwidth(Q[rows])
     assert "median of a sample of 2000" in acc.evaluate().signature
+    default = accumulate(*arrays(), method=ckce.Fourier(20))
+    assert default.bandwidth == ckce.CKCEAccumulator(4).bandwidth
     linear = accumulate(*arrays(), kernel="linear")
     assert linear.compute() == pytest.approx(
         ckce.ckce(Y, Q, method="exact", kernel="linear"), rel=1e-12
@@ -101,20 +104,20 @@ def test_the_bandwidth_of_a_sample():
 
 
 def test_landmarks_of_a_sample():
-    acc = accumulate(*arrays(chunks=(1500,) * 4), n_landmarks=60)
+    acc = accumulate(*arrays(chunks=(1500,) * 4), method=ckce.Landmarks(60))
     rows = np.concatenate([i * 1500 + np.linspace(0, 1499, 500).astype(int) for i in range(4)])
-    alone = ckce.CKCEAccumulator.from_sample(Y[rows], Q[rows], n_landmarks=60)
+    alone = ckce.CKCEAccumulator.from_sample(Y[rows], Q[rows], method=ckce.Landmarks(60))
     alone.update(Y, Q)
-    assert np.array_equal(acc.landmarks, alone.landmarks)
+    assert acc.method == alone.method
     assert acc.compute() == pytest.approx(alone.compute(), rel=1e-12)
-    fixed = accumulate(*arrays(), n_landmarks=60, bandwidth=0.5)
+    fixed = accumulate(*arrays(), method=ckce.Landmarks(60), bandwidth=0.5)
     assert fixed.bandwidth == 0.5
-    given = accumulate(*arrays(), landmarks=fixed.landmarks, bandwidth=0.5)
+    given = accumulate(*arrays(), method=fixed.method, bandwidth=0.5)
     assert given.compute() == pytest.approx(fixed.compute(), rel=1e-12)
-    with pytest.raises(ValueError, match="bandwidth must be given beside landmarks"):
-        accumulate(*arrays(), landmarks=fixed.landmarks)
-    with pytest.raises(ValueError, match="n_landmarks must be at least 1, got 0"):
-        accumulate(*arrays(), n_landmarks=0)
+    default = accumulate(*arrays(), method=fixed.method)
+    assert default.config["bandwidth_source"] == "default"
+    with pytest.raises(ValueError, match="method of a stream must be"):
+        accumulate(*arrays(), method="exact")
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +139,7 @@ def test_a_directory_of_parquet_files(folder):
     again = accumulate_files([folder / "part-1.parquet"], probs="p", **OPTIONS)
     with pytest.raises(ValueError, match=r"shard_id '.*part-1.parquet' is in both states"):
         acc.merge(again)
-    sampled = accumulate_files(str(folder), probs="p", n_frequencies=20)
+    sampled = accumulate_files(str(folder), probs="p", **MEDIAN)
     assert sampled.bandwidth == pytest.approx(ckce.median_bandwidth(Q), rel=0.05)
     with pytest.raises(ValueError, match=r"must hold .* files, got none"):
         accumulate_files(folder.parent / "predictions0" / "..", probs="p")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from shared import label_kernel, sample
+from shared import NEW_CORE, label_kernel, sample
 
 import ckce
 from ckce import _core
@@ -19,6 +19,13 @@ Y, Q = sample(N, M)
 Q = Q.astype(np.float32).astype(np.float64)  # so that a float32 copy holds the same numbers
 WEIGHTS = np.random.default_rng(1).uniform(0.2, 3, N)
 
+POINTS = ckce.Landmarks(Q[:40])
+LANDMARKS = {
+    "landmarks": (ckce.estimate, {"method": POINTS, "bandwidth": 0.4}),
+    "landmarks, chosen": (ckce.estimate, {"method": ckce.Landmarks(40)}),
+    "jkce, landmarks": (ckce.jkce_estimate, {"method": POINTS, "kernel": "laplace"}),
+    "test, landmarks": (ckce.calibration_test, {"method": POINTS, "n_resamples": 20}),
+}
 # name: (function, options); every threaded path of the core is in one of them.
 ESTIMATORS = {
     "exact, factorisation": (ckce.estimate, {}),
@@ -27,17 +34,19 @@ ESTIMATORS = {
     "exact, linear": (ckce.estimate, {"method": "exact", "kernel": "linear"}),
     "exact, weights": (ckce.ckce, {"method": "exact", "sample_weight": WEIGHTS, "bandwidth": 1}),
     "fourier": (ckce.estimate, {"method": "fourier"}),
-    "fourier, mixed": (ckce.ckce, {"method": "fourier", "precision": "mixed"}),
+    "fourier, mixed": (ckce.ckce, {"method": ckce.Fourier(precision="mixed")}),
     "fourier, classes": (ckce.ckce, {"method": "fourier", "reduction": "class_wise"}),
-    "cholesky, greedy": (ckce.estimate, {"method": "cholesky", "rank": 60}),
+    "cholesky, greedy": (ckce.estimate, {"method": ckce.Cholesky(rank=60)}),
     "cholesky, random": (
         ckce.estimate,
-        {"method": "cholesky", "rank": 200, "pivoting": "random", "label_kernel": label_kernel(M)},
+        {"method": ckce.Cholesky(200, pivoting="random"), "label_kernel": label_kernel(M)},
     ),
     "jkce, exact": (ckce.jkce_estimate, {"method": "exact"}),
     "jkce, fourier": (ckce.jkce_estimate, {"method": "fourier"}),
-    "jkce, blocks": (ckce.jkce_estimate, {"method": "block"}),
-    "ece, simplex": (ckce.ece_estimate, {}),
+    "jkce, cholesky": (ckce.jkce_estimate, {"method": ckce.Cholesky(rank=60)}),
+    **(LANDMARKS if NEW_CORE else {}),
+    "jkce, blocks": (ckce.jkce_estimate, {"method": "blocks"}),
+    "ece, simplex": (ckce.ece_estimate, {"variant": "simplex"}),
     "ece, top label": (ckce.ece_estimate, {"variant": "top_label"}),
     "ece, quantiles": (ckce.ece_estimate, {"variant": "class_wise", "strategy": "quantile"}),
     "brier": (ckce.brier_decomposition, {"sample_weight": WEIGHTS}),
@@ -93,9 +102,10 @@ def test_the_matrix_is_large():
     assert len(ESTIMATORS) * (8 + len(LAYOUTS)) >= 60
 
 
+TESTS = Path(__file__).parent
 SCRIPT = """
 import json, sys
-sys.path.insert(0, sys.argv[1])
+sys.path[:0] = sys.argv[1:]
 import test_determinism as t
 results = {name: t.evaluate(name) for name in t.ESTIMATORS}
 digests = {name: t.digest(result) for name, result in results.items()}
@@ -106,7 +116,7 @@ print(json.dumps([digests, values]))
 
 def in_a_new_process(**environment):
     process = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(Path(__file__).parent)],
+        [sys.executable, "-c", SCRIPT, *map(str, (TESTS, TESTS / "support"))],
         capture_output=True,
         text=True,
         check=True,

@@ -92,15 +92,37 @@ def test_by_hand():
     # Confidences 0.9, 0.6, 0.6 with hits 1, 0, 1: gaps 0.1 in one bin, 0.1 in the other.
     y = [0, 1, 1]
     q = [[0.9, 0.1], [0.6, 0.4], [0.4, 0.6]]
-    assert ckce.ece(y, q, variant="top_label") == close(0.1)
-    assert ckce.ece(y, q, variant="top_label", norm="max") == close(0.1)
-    assert ckce.ece(y, q, variant="top_label", norm="l2") == close(0.1)
-    assert ckce.ece(y, q, variant="top_label", norm="l2_squared") == close(0.01)
+    assert ckce.ece(y, q) == close(0.1)
+    assert ckce.ece(y, q, norm="max") == close(0.1)
+    assert ckce.ece(y, q, norm="l2") == close(0.1)
+    assert ckce.ece(y, q, norm="l2_squared") == close(0.01)
     # Simplex: three bins of one sample each, L1 gaps 0.2, 1.2, 0.8.
-    assert ckce.ece(y, q) == close((0.2 + 1.2 + 0.8) / 3)
-    assert ckce.ece(y, q, norm="tv") == close((0.2 + 1.2 + 0.8) / 6)
-    assert ckce.ece(y, q, norm="max") == close(0.6)
-    assert ckce.ece(y, q, norm="l2_squared", debias=True) == 0.0  # single samples tell nothing
+    simplex = {"variant": "simplex"}
+    assert ckce.ece(y, q, **simplex) == close((0.2 + 1.2 + 0.8) / 3)
+    assert ckce.ece(y, q, norm="tv", **simplex) == close((0.2 + 1.2 + 0.8) / 6)
+    assert ckce.ece(y, q, norm="max", **simplex) == close(0.6)
+    alone = ckce.ece(y, q, norm="l2_squared", debias=True, **simplex)
+    assert alone == 0.0  # single samples tell nothing
+
+
+def test_defaults_are_what_the_world_calls_ece():
+    y, q = sample(500, 4)
+    assert ckce.ece(y, q) == ckce.ece(y, q, variant="top_label", n_bins=15, norm="l1")
+    for variant, bins in (("top_label", 15), ("class_wise", 15), ("simplex", 10)):
+        e = ckce.ece_estimate(y, q, variant=variant)
+        assert e.n_bins == bins
+        assert e == ckce.ece_estimate(y, q, variant=variant, n_bins=bins)
+    assert ckce.ece_estimate(y, q).variant == "top_label"
+
+
+def test_two_classes_count_once():
+    rng = np.random.default_rng(3)
+    p = rng.random(400)
+    y = (rng.random(400) < p**2).astype(int)
+    q = np.column_stack([1 - p, p])
+    gap = abs(np.mean(q.argmax(axis=1) == y) - np.mean(q.max(axis=1)))
+    assert ckce.ece(y, p, n_bins=1) == close(gap)
+    assert ckce.ece(y, p, n_bins=1, variant="simplex") == close(2 * abs(y.mean() - p.mean()))
 
 
 def test_debiased_by_hand():
@@ -171,7 +193,7 @@ def test_quantile_bins_agree_with_sklearn():
     p = rng.random(200)
     y = (rng.random(200) < p**2).astype(int)
     frequency, mean = calibration.calibration_curve(y, p, n_bins=10, strategy="quantile")
-    e = ckce.ece_estimate(y, p, variant="class_wise", strategy="quantile")
+    e = ckce.ece_estimate(y, p, variant="class_wise", strategy="quantile", n_bins=10)
     assert e.counts[1].tolist() == [20] * 10
     assert e.confidence[1] == close(mean)
     assert e.frequency[1] == close(frequency)
@@ -217,7 +239,7 @@ def test_disagreement_at_edges():
     """
     y = np.array([0, 1, 0])
     q = np.array([[0.55, 0.45], [0.6, 0.4], [0.65, 0.35]])
-    ours = ckce.ece(y, q, variant="top_label")
+    ours = ckce.ece(y, q, n_bins=10)
     assert ours == close((0.45 + abs(0.6 + 0.65 - 1)) / 3)
     metrics = pytest.importorskip("netcal.metrics")
     assert metrics.ECE(10).measure(q, y) == close((abs(0.55 + 0.6 - 1) + 0.35) / 3)
@@ -252,8 +274,8 @@ def test_classes_may_be_permuted(variant):
 
 def test_many_classes_stay_small():
     y, q = sample(2000, 1000, seed=9, concentration=0.01)
-    e = ckce.ece_estimate(y, q)
-    assert e.value == close(reference.ece(y, q))
+    e = ckce.ece_estimate(y, q, variant="simplex")
+    assert e.value == close(reference.ece(y, q, variant="simplex", n_bins=10))
     assert e.counts.sum() == 2000
     assert e.mostly_noise
     assert "mostly noise" in repr(e)
@@ -261,13 +283,14 @@ def test_many_classes_stay_small():
 
 def test_estimate_counts_what_it_holds():
     y, q = sample(500, 2, seed=10)
-    e = ckce.ece_estimate(y, q)
-    assert float(e) == e.value == ckce.ece(y, q)
+    e = ckce.ece_estimate(y, q, variant="simplex")
+    assert float(e) == e.value == ckce.ece(y, q, variant="simplex")
     bins = {tuple(row) for row in reference.uniform_bins(q, 10).tolist()}
     assert e.n_occupied == len(e.counts) == len(bins)
     assert not e.mostly_noise
     assert "mostly noise" not in repr(e)
-    single = ckce.ece_estimate([0, 1, 1], [[0.9, 0.1], [0.5, 0.5], [0.5, 0.5]])
+    three = [0, 1, 1], [[0.9, 0.1], [0.5, 0.5], [0.5, 0.5]]
+    single = ckce.ece_estimate(*three, variant="simplex")
     assert (single.n_occupied, single.n_single, single.share_in_small_bins) == (2, 1, 1.0)
 
 
@@ -287,7 +310,11 @@ def test_class_wise_is_the_mean_of_one_vs_rest():
         ({"strategy": "equal"}, ValueError, "strategy must be one of"),
         ({"norm": "l3"}, ValueError, "norm must be one of"),
         ({"norm": 2}, TypeError, "norm must be one of"),
-        ({"strategy": "quantile"}, ValueError, "strategy='quantile' needs variant='top_label'"),
+        (
+            {"strategy": "quantile", "variant": "simplex"},
+            ValueError,
+            "strategy='quantile' needs variant='top_label'",
+        ),
         ({"debias": True}, ValueError, "debias=True needs norm='l2_squared'"),
         ({"debias": 1, "norm": "l2_squared"}, TypeError, "debias must be True or False"),
         ({"n_bins": 0}, ValueError, "n_bins must be at least 1"),
@@ -335,8 +362,9 @@ def test_signature_names_what_changes_the_number():
     y, q = sample(50, 3, seed=14)
     calls = [
         {},
-        {"variant": "top_label"},
-        {"variant": "top_label", "strategy": "quantile"},
+        {"variant": "simplex"},
+        {"variant": "class_wise"},
+        {"strategy": "quantile"},
         {"norm": "max"},
         {"norm": "l2_squared"},
         {"norm": "l2_squared", "debias": True},
@@ -344,6 +372,12 @@ def test_signature_names_what_changes_the_number():
         {"sample_weight": np.arange(50) % 3},
         {"sample_weight": (np.arange(50) + 1) % 3},
         {"normalize": True},
+        {"input": "logits"},
     ]
-    signatures = {ckce.ece_estimate(y, q, **options).signature for options in calls}
-    assert len(signatures) == len(calls)
+    given = [np.log(q) if "input" in options else q for options in calls]
+    signatures = {
+        ckce.ece_estimate(y, p, **options).signature
+        for p, options in zip(given, calls, strict=True)
+    }
+    signatures.add(ckce.ece_estimate(y, np.log(q), input="log_probs").signature)
+    assert len(signatures) == len(calls) + 1

@@ -25,10 +25,10 @@ def test_numbers_are_those_of_the_functions(weighted):
     assert e.brier == ckce.brier(y, q, **data)
     assert e.ckce == ckce.estimate(y, q, **data)
     assert e.jkce == ckce.jkce_estimate(y, q, **data)
-    assert e.brier_parts == ckce.brier_decomposition(y, q, variant="class_wise", **data)
-    for variant, name in [("simplex", "ece"), ("top_label",) * 2, ("class_wise",) * 2]:
-        attribute = name if name == "ece" else f"ece_{name}"
-        assert getattr(e, attribute) == ckce.ece_estimate(y, q, variant=variant, **data)
+    assert e.brier_parts == ckce.brier_decomposition(y, q, **data)
+    for variant in ("top_label", "class_wise", "simplex"):
+        assert getattr(e, f"ece_{variant}") == ckce.ece_estimate(y, q, variant=variant, **data)
+    assert e.ece_top_label == ckce.ece_estimate(y, q, **data)
 
 
 def test_options_reach_the_functions():
@@ -37,17 +37,20 @@ def test_options_reach_the_functions():
     e = ckce.evaluate(y, q, regularization=0.1, n_bins=4, **options)
     assert e.ckce == ckce.estimate(y, q, regularization=0.1, **options)
     assert e.jkce == ckce.jkce_estimate(y, q, **options)
-    assert e.ece.value == ckce.ece(y, q, n_bins=4)
+    for variant in ("top_label", "class_wise", "simplex"):
+        value = getattr(e, f"ece_{variant}").value
+        assert value == ckce.ece(y, q, n_bins=4, variant=variant)
+    assert e.brier_parts == ckce.brier_decomposition(y, q, n_bins=4)
 
 
 def test_text_is_aligned():
     e = ckce.evaluate(*sample())
     lines = repr(e).splitlines()
     assert lines[0].startswith("n = 300, m = 3, CKCE exact, JKCE exact, bandwidth ")
-    names = [line[:11].strip() for line in lines[1:]]
+    names = [line[:18].strip() for line in lines[1:]]
     assert names == [
-        *("accuracy", "log loss", "Brier", "CKCE", "debiased", "JKCE", "ECE", "top label"),
-        *("class-wise", "signature"),
+        *("accuracy", "log loss", "Brier", "CKCE", "debiased", "JKCE", "ECE (top label)"),
+        *("ECE (class-wise)", "ECE (simplex)", "signature"),
     ]
     points = {line.index(".") for line in lines[1:-1]}
     assert len(points) == 1, "decimal points stand under one another"

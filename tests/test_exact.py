@@ -10,7 +10,7 @@ from shared import EDGES, agree, label_kernel, sample
 
 import ckce
 from ckce import _core, reference
-from ckce._problem.kernels import KERNELS
+from ckce._input.kernels import KERNELS
 
 OWN_PART = [name for name in KERNELS if name != "linear"]  # linear is neither: it has features
 
@@ -21,7 +21,14 @@ def solve(y, q, *, iterate, kernel="linear_gaussian", bandwidth=0.7, tol=1e-10, 
     ridge = more.get("lam", total**-0.25) * total
     y = y.astype(np.int64)
     return _core.ckce_exact(
-        q, y, weights, factor, kernel, bandwidth, ridge, tol, full, iterate, n_threads or 2, None
+        *(q, y, weights, factor),
+        kernel=_core.Kernel(kernel, bandwidth),
+        ridge=ridge,
+        tol=tol,
+        solver=_core.Solver.iterate if iterate else _core.Solver.factorise,
+        full=full,
+        n_threads=n_threads or 2,
+        progress=None,
     )
 
 

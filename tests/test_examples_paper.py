@@ -91,7 +91,6 @@ def test_quick_run_writes_every_figure(quick):
     out, _ = quick
     for name in [*FIGURES, "brightness_toy", "reliability_toy"]:
         assert (out / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-        assert "<svg" in (out / f"{name}.svg").read_text()[:1000]
 
 
 def test_quick_table(quick):
@@ -99,7 +98,7 @@ def test_quick_table(quick):
     rows = table(out / "table1.csv", "data", "model")
     soft = rows[("toy", "soft")]
     assert float(soft["ckce"]) == pytest.approx(ckce.ckce(labels, probs), rel=1e-9)
-    assert float(soft["ece"]) == pytest.approx(ckce.ece(labels, probs), rel=1e-9)
+    assert float(soft["ece"]) == pytest.approx(ckce.ece(labels, probs, variant="simplex"), rel=1e-9)
     # Balanced labels and equal probabilities: both are known.
     n, m = 2000, 100
     uniform = rows[("balanced", "marginal (uniform)")]
@@ -214,7 +213,7 @@ def test_one_point_of_the_full_run():
     found = rows[("3", "0")]
     assert float(found["ckce"]) == pytest.approx(ckce.ckce(y, q, method="exact"), rel=1e-8)
     assert float(found["jkce"]) == pytest.approx(ckce.jkce(y, q), rel=1e-8)
-    assert float(found["ece"]) == pytest.approx(ckce.ece(y, q), rel=1e-8)
+    assert float(found["ece"]) == pytest.approx(ckce.ece(y, q, variant="simplex"), rel=1e-8)
 
 
 def test_brightness_keeps_the_order():

@@ -1,12 +1,14 @@
 """method="fourier": random Fourier features."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from shared import FOURIER_KERNELS, agree, feature_kernel, label_kernel, sample
 
 import ckce
 from ckce import reference
-from ckce._problem.kernels import KERNELS
+from ckce._input.kernels import KERNELS
 
 
 @pytest.mark.parametrize("kernel", FOURIER_KERNELS)
@@ -26,7 +28,8 @@ def test_primal_dual_and_scattered_labels(kernel, n, m, count):
         {"label_kernel": label_kernel(m)},
         {"sample_weight": weights, "label_kernel": label_kernel(m, rank=2)},
     ):
-        e = ckce.estimate(y, q, method="fourier", kernel=kernel, frequencies=frequencies, **options)
+        method = ckce.Fourier(frequencies=frequencies)
+        e = ckce.estimate(y, q, method=method, kernel=kernel, **options)
         expected = reference.ckce_fourier(
             y, q, frequencies=frequencies, linear_part=linear_part, **options
         )
@@ -49,7 +52,8 @@ def test_two_classes_in_chebyshev_polynomials(bandwidth, count, linear_part):
     kernel = "linear_gaussian" if linear_part else "gaussian"
     frequencies = ckce.fourier_frequencies(2, count, bandwidth=bandwidth)
     options = {"sample_weight": np.random.default_rng(2).uniform(0.3, 3, 400)}
-    e = ckce.estimate(y, q, method="fourier", kernel=kernel, frequencies=frequencies, **options)
+    method = ckce.Fourier(frequencies=frequencies)
+    e = ckce.estimate(y, q, method=method, kernel=kernel, **options)
     expected = reference.ckce_fourier(
         y, q, frequencies=frequencies, linear_part=linear_part, **options
     )
@@ -66,7 +70,7 @@ def test_two_classes_with_and_without_chebyshev_polynomials():
     frequencies = ckce.fourier_frequencies(2, 100, bandwidth=0.2)
     nearly = frequencies.copy()
     nearly[0, 0] = np.nextafter(nearly[0, 0], np.inf)
-    values = [ckce.ckce(y, q, method="fourier", frequencies=f) for f in (frequencies, nearly)]
+    values = [ckce.ckce(y, q, method=ckce.Fourier(frequencies=f)) for f in (frequencies, nearly)]
     assert values[0] == pytest.approx(values[1], rel=1e-13, abs=0)
 
 
@@ -76,10 +80,10 @@ def test_drawn_frequencies_equal_given_ones(kernel, sampler):
     if kernel == "laplace" and sampler == "orthogonal":
         return  # refused: test_validate
     y, q = sample(80, 4)
-    options = {"kernel": kernel, "sampler": sampler, "random_state": 3}
-    drawn = ckce.ckce(y, q, method="fourier", bandwidth=0.6, n_frequencies=11, **options)
-    frequencies = ckce.fourier_frequencies(4, 11, bandwidth=0.6, **options)
-    given = ckce.ckce(y, q, method="fourier", kernel=kernel, frequencies=frequencies)
+    options = {"kernel": kernel, "random_state": 3, "bandwidth": 0.6}
+    drawn = ckce.ckce(y, q, method=ckce.Fourier(11, sampler=sampler), **options)
+    frequencies = ckce.fourier_frequencies(4, 11, sampler=sampler, **options)
+    given = ckce.ckce(y, q, method=ckce.Fourier(frequencies=frequencies), kernel=kernel)
     assert drawn == given
 
 
@@ -96,18 +100,19 @@ def test_frequencies_are_used_as_given():
     y, q = sample(80, 4)
     off = q * (1 + 9e-6 * np.cos(np.arange(80)))[:, None]
     frequencies = 50 + np.random.default_rng(1).normal(size=(5, 4))
-    value = ckce.ckce(y, off, method="fourier", frequencies=frequencies)
+    value = ckce.ckce(y, off, method=ckce.Fourier(frequencies=frequencies))
     centred = frequencies - frequencies.mean(axis=1, keepdims=True)
     expected = reference.ckce_fourier(y, off, frequencies=frequencies)
     assert value == pytest.approx(expected, rel=1e-10, abs=0)
-    assert abs(value - ckce.ckce(y, off, method="fourier", frequencies=centred)) > 1e-9 * value
+    other = ckce.ckce(y, off, method=ckce.Fourier(frequencies=centred))
+    assert abs(value - other) > 1e-9 * value
 
 
 @pytest.mark.parametrize("kernel", FOURIER_KERNELS)
 def test_many_frequencies_approach_the_exact_kernel(kernel):
     y, q = sample(150, 4)
     exact = ckce.ckce(y, q, method="exact", kernel=kernel, bandwidth=0.6)
-    options = {"method": "fourier", "kernel": kernel, "bandwidth": 0.6, "n_frequencies": 1000}
+    options = {"method": ckce.Fourier(1000), "kernel": kernel, "bandwidth": 0.6}
     draws = [ckce.ckce(y, q, random_state=seed, **options) for seed in range(12)]
     spread = np.std(draws, ddof=1)
     assert spread < 0.05 * exact
@@ -119,7 +124,7 @@ def test_sobol_beats_independent_draws_for_two_classes():
     exact = ckce.ckce(y, q, method="exact", bandwidth=0.3)
 
     def error(sampler):
-        options = {"method": "fourier", "bandwidth": 0.3, "sampler": sampler}
+        options = {"method": ckce.Fourier(sampler=sampler), "bandwidth": 0.3}
         values = [ckce.ckce(y, q, random_state=seed, **options) for seed in range(10)]
         return np.sqrt(np.mean((np.array(values) - exact) ** 2))
 
@@ -134,7 +139,7 @@ def test_large_frequencies(size):
     q = rng.permuted(np.tile([0.5, 0.25, 0.25, 0.0], (40, 1)), axis=1)
     y = rng.integers(0, 4, 40)
     frequencies = 2.0 ** np.floor(np.log2(size)) * rng.integers(-4, 5, (4, 4))
-    value = ckce.ckce(y, q, method="fourier", frequencies=frequencies)
+    value = ckce.ckce(y, q, method=ckce.Fourier(frequencies=frequencies))
     expected = reference.ckce_fourier(y, q, frequencies=frequencies)
     assert value == pytest.approx(expected, rel=1e-12, abs=0)
 
@@ -145,28 +150,30 @@ def test_large_frequencies(size):
 def test_mixed_precision_is_close_and_not_the_same(kernel, m, weighted):
     y, q = sample(3000, m, seed=m)
     weights = np.random.default_rng(0).integers(1, 4, 3000) if weighted else None
-    options = {"method": "fourier", "kernel": kernel, "n_frequencies": 30, "sample_weight": weights}
-    options["bandwidth"] = 2.0 if kernel == "laplace" else 0.5
+    options = {"kernel": kernel, "sample_weight": weights, "bandwidth": 0.5}
+    method = ckce.Fourier(30)
     if kernel == "laplace":
-        options["frequencies"] = np.clip(
-            ckce.fourier_frequencies(m, 30, bandwidth=2.0, kernel="laplace"), -20, 20
-        )
-        del options["bandwidth"], options["n_frequencies"]
-    value = ckce.ckce(y, q, **options)
-    mixed = {ckce.ckce(y, q, precision="mixed", n_threads=n, **options) for n in (1, 2, 3, 8)}
+        drawn = ckce.fourier_frequencies(m, 30, bandwidth=2.0, kernel="laplace")
+        method = ckce.Fourier(frequencies=np.clip(drawn, -20, 20))
+        del options["bandwidth"]
+    value = ckce.ckce(y, q, method=method, **options)
+    options["method"] = dataclasses.replace(method, precision="mixed")
+    mixed = {ckce.ckce(y, q, n_threads=n, **options) for n in (1, 2, 3, 8)}
     assert len(mixed) == 1
     (close,) = mixed
     assert close != value
     assert close == pytest.approx(value, rel=1e-5, abs=0)
-    assert ckce.ckce(y, q.astype(np.float32), precision="mixed", **options) == pytest.approx(
-        value, rel=1e-5, abs=0
-    )
+    single = ckce.ckce(y, q.astype(np.float32), **options)
+    assert single == pytest.approx(value, rel=1e-5, abs=0)
 
 
 def test_mixed_precision_refuses_what_float32_cannot_hold():
     y, q = sample(50, 3)
+    large = ckce.Fourier(frequencies=np.full((2, 3), 2e3), precision="mixed")
     with pytest.raises(ValueError, match="needs frequencies of at most 1000, got 2e\\+03"):
-        ckce.ckce(y, q, method="fourier", frequencies=np.full((2, 3), 2e3), precision="mixed")
-    for method in ("auto", "exact", "cholesky"):
-        with pytest.raises(ValueError, match="precision belongs to method='fourier'"):
-            ckce.ckce(y, q, method=method, precision="mixed")
+        ckce.ckce(y, q, method=large)
+    for function in (ckce.jkce, ckce.jkce_estimate, ckce.calibration_test):
+        with pytest.raises(ValueError, match="precision='mixed' is for ckce, got it for"):
+            function(y, q, method=ckce.Fourier(precision="mixed"))
+    with pytest.raises(ValueError, match="precision='mixed' is for ckce, got it for a stream"):
+        ckce.CKCEAccumulator(3, method=ckce.Fourier(precision="mixed"), bandwidth=0.5)

@@ -58,8 +58,8 @@ class AccumulatorMachine(RuleBasedStateMachine):
     """Any order of update, merge, save, load, copy, reset; the model is the list of the rows."""
 
     states = Bundle("states")
-    options: ClassVar = {"frequencies": FREQUENCIES}
-    of_all = staticmethod(partial(ckce.ckce, method="fourier", **options))
+    options: ClassVar = {"method": ckce.Fourier(frequencies=FREQUENCIES)}
+    of_all = staticmethod(partial(ckce.ckce, **options))
 
     def __init__(self):
         super().__init__()
@@ -163,7 +163,7 @@ class AccumulatorMachine(RuleBasedStateMachine):
 class LandmarkMachine(AccumulatorMachine):
     """The same on landmarks."""
 
-    options: ClassVar = {"bandwidth": 0.6, "landmarks": LANDMARKS}
+    options: ClassVar = {"bandwidth": 0.6, "method": ckce.Landmarks(LANDMARKS)}
     of_all = staticmethod(partial(reference.ckce_landmarks, landmarks=LANDMARKS, bandwidth=0.6))
 
 

@@ -1,5 +1,6 @@
 """Long calls: Ctrl-C, progress, and errors out of the middle of them."""
 
+import io
 import json
 import subprocess
 import sys
@@ -7,10 +8,12 @@ import threading
 
 import numpy as np
 import pytest
-from shared import sample
+from shared import needs_new_core, sample
 
 import ckce
 from ckce import _core
+from ckce._problem import progress as _progress
+from ckce._problem.progress import progress_bar
 
 # A thread of the process itself presses Ctrl-C, which also shows that the GIL is released.
 INTERRUPTED = """
@@ -19,7 +22,7 @@ import numpy as np
 import ckce
 
 rng = np.random.default_rng(0)
-n, options = {n}, {options}
+n, options = {n}, dict({options})
 q = rng.dirichlet(np.ones(10), n)
 y = rng.integers(0, 10, n)
 pressed = []
@@ -43,13 +46,14 @@ except KeyboardInterrupt:
 @pytest.mark.parametrize(
     ("function", "n", "options"),
     [
-        ("ckce", 60_000, {"method": "exact"}),
-        ("ckce", 60_000, {"method": "exact", "n_threads": 1}),
-        ("estimate", 40_000, {"method": "exact", "kernel": "laplace"}),
-        ("jkce", 120_000, {"method": "exact"}),
-        ("ckce", 50_000, {"method": "cholesky", "rank": 3000}),
-        ("ckce", 300_000, {"method": "fourier", "n_frequencies": 600}),
-        ("calibration_test", 50_000, {"method": "fourier", "n_resamples": 9999}),
+        ("ckce", 60_000, "method='exact'"),
+        ("ckce", 60_000, "method='exact', n_threads=1"),
+        ("estimate", 40_000, "method='exact', kernel='laplace'"),
+        ("jkce", 120_000, "method='exact'"),
+        ("ckce", 50_000, "method=ckce.Cholesky(rank=3000)"),
+        ("ckce", 300_000, "method=ckce.Fourier(600)"),
+        pytest.param("ckce", 100_000, "method=ckce.Landmarks(1500)", marks=needs_new_core),
+        ("calibration_test", 50_000, "method='fourier', n_resamples=9999"),
     ],
 )
 def test_interrupt_is_answered_within_half_a_second(function, n, options):
@@ -65,9 +69,15 @@ def test_interrupt_is_answered_within_half_a_second(function, n, options):
 
 def exact(progress, n=6000, n_threads=2):
     y, q = sample(n, 5)
-    ridge = n**0.75
     return _core.ckce_exact(
-        q, y, None, None, "laplace", 0.5, ridge, 1e-10, False, True, n_threads, progress
+        *(q, y, None, None),
+        kernel=_core.Kernel("laplace", 0.5),
+        ridge=n**0.75,
+        tol=1e-10,
+        solver=_core.Solver.iterate,
+        full=False,
+        n_threads=n_threads,
+        progress=progress,
     )
 
 
@@ -120,6 +130,39 @@ def test_no_progress_bar_unless_wanted(capsys):
     assert capsys.readouterr() == ("", "")
 
 
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_bar_shows_on_a_terminal_after_a_while(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with progress_bar(None, "soon over") as report:
+        report(0.5)
+    assert terminal.getvalue() == ""
+    monkeypatch.setattr(_progress, "_PATIENCE", 1e-9)
+    with progress_bar(None, "a long call") as report:
+        report(0.5)
+    assert "a long call" in terminal.getvalue()
+    with progress_bar(False, "") as report:
+        assert report is None
+    with pytest.raises(TypeError, match="progress must be True or False, got 1"):
+        ckce.ckce(*sample(30, 3), progress=1)
+
+
+def test_nobody_asked_for_a_bar(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.delitem(sys.modules, "tqdm", raising=False)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with progress_bar(None, "") as report:
+        assert report is None
+    monkeypatch.undo()
+    monkeypatch.setattr(sys, "stderr", io.StringIO())  # a file
+    with progress_bar(None, "") as report:
+        assert report is None
+
+
 def test_progress_without_tqdm(monkeypatch):
     monkeypatch.setitem(sys.modules, "tqdm", None)
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
@@ -155,5 +198,11 @@ def test_concurrent_calls():
 def test_no_memory_is_a_memory_error():
     # 8 PB of frequencies cannot be had; the process must survive.
     with pytest.raises(MemoryError):
-        _core.draw_frequencies("gaussian", False, 10**10, 10**5, 0)
+        _core.draw_frequencies(
+            sampler="gaussian",
+            spectrum=_core.Spectrum.gaussian,
+            n_frequencies=10**10,
+            n_classes=10**5,
+            seed=0,
+        )
     assert np.isfinite(ckce.ckce(*sample(30, 3)))

@@ -1,4 +1,4 @@
-"""JKCE, biased and unbiased, by the exact kernel and by Fourier features."""
+"""JKCE, biased and unbiased, by the kernel itself and by features."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from shared import EDGES, agree, bandwidths, calibration_sets, cases, label_kern
 
 import ckce
 from ckce import reference
-from ckce._problem.kernels import KERNELS
+from ckce._input.kernels import KERNELS
 
 
 def exponential(p, q):

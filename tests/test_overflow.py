@@ -5,8 +5,8 @@ import pytest
 from shared import sample
 
 import ckce
-from ckce._metrics import ckce as _metrics
-from ckce._problem import memory as _memory
+from ckce._input import memory as _memory
+from ckce._methods import cholesky as _cholesky
 
 LARGE = 2**31
 
@@ -65,8 +65,9 @@ def test_more_pairs_than_an_int32_counts(function):
 
 REFUSED = [
     ({"method": "exact"}, "use method='fourier'"),
-    ({"method": "cholesky", "rank": 3000}, "pass a smaller rank"),
-    ({"method": "fourier", "n_frequencies": 5000}, "pass a smaller n_frequencies"),
+    ({"method": ckce.Cholesky(rank=3000)}, "pass a smaller rank"),
+    ({"method": ckce.Fourier(5000)}, "pass a smaller n_frequencies"),
+    ({"method": ckce.Landmarks(5000)}, "pass fewer landmarks"),
 ]
 
 
@@ -90,13 +91,12 @@ def test_a_callable_kernel_needs_the_whole_gram_matrix(monkeypatch):
 @pytest.mark.parametrize("function", [ckce.ckce, ckce.jkce])
 def test_a_factor_stops_where_memory_does(monkeypatch, function):
     """Without a rank nobody knows beforehand how many columns a tolerance takes."""
-    monkeypatch.setattr(_metrics, "available_memory", lambda: 1e7)
+    monkeypatch.setattr(_cholesky, "available_memory", lambda: 1e7)
     y, q = sample(6000, 6)
-    options = {"method": "cholesky", "bandwidth": 0.05}
     with pytest.raises(MemoryError, match=r"did not reach tol=1e-10 with the \d+ columns"):
-        function(y, q, **options)
-    assert function(y, q, rank=64, **options) != 0.0
-    assert function(y, q, tol=0.49, **{**options, "bandwidth": 5.0}) != 0.0
+        function(y, q, method="cholesky", bandwidth=0.05)
+    assert function(y, q, method=ckce.Cholesky(rank=64), bandwidth=0.05) != 0.0
+    assert function(y, q, method=ckce.Cholesky(tol=0.49), bandwidth=5.0) != 0.0
 
 
 def test_available_memory():

@@ -117,7 +117,7 @@ def test_jkce_standard_error(method, kernel):
     if method == "fourier":
         frequencies = ckce.fourier_frequencies(3, 20, kernel=kernel, bandwidth=0.4)
         linear = kernel == "linear_gaussian"
-        options["frequencies"] = frequencies
+        options["method"] = ckce.Fourier(frequencies=frequencies)
 
         def oracle_kernel(a, b):
             return (
@@ -169,44 +169,44 @@ def test_jkce_standard_error_covers():
 def test_blocks(block_size, kernel):
     y, q = sample(700, 3, seed=9)
     fixed = {"kernel": kernel} | ({"bandwidth": 0.4} if kernel != "linear" else {})
-    e = ckce.jkce_estimate(y, q, method="block", block_size=block_size, **fixed)
+    e = ckce.jkce_estimate(y, q, method=ckce.Blocks(block_size), **fixed)
     blocks = reference.jkce_block(y, q, block_size=block_size, kernel=kernel, bandwidth=0.4)
     assert e.value == close(blocks.mean(), rel=1e-8)
     assert e.se == close(blocks.std(ddof=1) / math.sqrt(len(blocks)), rel=1e-8)
     assert e.n_blocks == 700 // block_size
     assert e.biased is None
     values = {
-        ckce.jkce(y, q, method="block", block_size=block_size, n_threads=t, **fixed)
-        for t in (1, 2, 5)
+        ckce.jkce(y, q, method=ckce.Blocks(block_size), n_threads=t, **fixed) for t in (1, 2, 5)
     }
     assert values == {e.value}
 
 
 def test_one_block_is_the_whole():
     y, q = sample(90, 3, seed=10)
-    e = ckce.jkce_estimate(y, q, method="block", block_size=90)
+    e = ckce.jkce_estimate(y, q, method=ckce.Blocks(90))
     assert e.value == close(ckce.jkce(y, q))
     assert math.isnan(e.se)
-    assert "|block:9|" in ckce.jkce_estimate(y, q, method="block").signature
+    assert "|block:9|" in ckce.jkce_estimate(y, q, method="blocks").signature
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"method": "block", "block_size": 1}, "block_size must be from 2 to"),
-        ({"method": "block", "block_size": 61}, "block_size must be from 2 to"),
-        ({"method": "exact", "block_size": 5}, "block_size belongs to method='block'"),
-        ({"method": "block", "estimator": "biased"}, "method='block' has no biased estimator"),
-        ({"method": "block", "sample_weight": np.ones(60)}, "sample_weight must be None"),
-        ({"method": "block", "kernel": lambda a, b: a @ b.T}, "callable kernel needs"),
-        ({"method": "blocks"}, "method must be one of"),
+        ({"method": ckce.Blocks(1)}, "size of ckce.Blocks must be from 2 to"),
+        ({"method": ckce.Blocks(61)}, "size of ckce.Blocks must be from 2 to"),
+        ({"method": "blocks", "estimator": "biased"}, "method='blocks' has no biased estimator"),
+        ({"method": "blocks", "sample_weight": np.ones(60)}, "sample_weight must be None"),
+        ({"method": "blocks", "kernel": lambda a, b: a @ b.T}, "callable kernel needs"),
+        ({"method": "block"}, "method must be one of"),
     ],
 )
 def test_blocks_refuse(options, words):
     with pytest.raises(ValueError, match=words):
         ckce.jkce(*sample(), **options)
-    with pytest.raises(ValueError, match="method must be one of"):
-        ckce.ckce(*sample(), method="block")
+    for function in (ckce.ckce, ckce.estimate, ckce.evaluate, ckce.calibration_test):
+        for method in ("blocks", ckce.Blocks(5)):
+            with pytest.raises(ValueError, match=r"method must be one of .*, got 'blocks'"):
+                function(*sample(), method=method)
 
 
 def test_total_variation_kernel_of_the_literature():
@@ -247,6 +247,7 @@ def test_attribution_names_classes():
     y, q = sample(30, 3, seed=13)
     assert ckce.estimate(y, q).classes == (0, 1, 2)
     strings = np.array(["b", "a", "c"])[y]
-    assert ckce.estimate(strings, q).classes == ("a", "b", "c")
+    with pytest.warns(UserWarning, match="in sorted order, 'a', 'b', 'c'"):
+        assert ckce.estimate(strings, q).classes == ("a", "b", "c")
     y, q = sample(30, 12, seed=13)
     assert "the other 2 classes" in repr(ckce.estimate(y, q).attribution())

@@ -115,7 +115,7 @@ def test_inputs(name):
     names = np.array(["b", "c", "a"])
     assert function(names[y], q, labels=names) == function(y, q)
     logits = np.log(q)
-    assert function(y, logits, from_logits=True) == close(function(y, q), rel=1e-10)
+    assert function(y, logits, input="logits") == close(function(y, q), rel=1e-10)
     assert function(y, 3 * q, normalize=True) == close(function(y, q), rel=1e-10)
     for dtype in (np.float32, np.float16):
         p = q.astype(dtype)

@@ -1,6 +1,7 @@
 """The accumulator: any split, any merge, any thread gives the value of the whole."""
 
 import copy
+import dataclasses
 import itertools
 import json
 import pickle
@@ -27,7 +28,7 @@ import ckce
 from ckce import CKCEAccumulator
 
 pytestmark = pytest.mark.filterwarnings("ignore:landmarks leave out")
-OPTIONS = {"bandwidth": 0.5, "n_frequencies": 12}
+OPTIONS = {"bandwidth": 0.5, "method": ckce.Fourier(12)}
 FEATURES = ["fourier", "landmarks"]
 ACCUMULATORS = cases("accumulator")
 
@@ -42,7 +43,7 @@ def of(features, m):
     """Options that fix the features."""
     if features == "fourier":
         return OPTIONS
-    return {"bandwidth": 0.5, "landmarks": landmarks(m, bandwidth=0.5)}
+    return {"bandwidth": 0.5, "method": ckce.Landmarks(landmarks(m, bandwidth=0.5))}
 
 
 def split(n, cuts):
@@ -71,7 +72,7 @@ def test_everything_that_the_batch_functions_say(n, m, general, weighted):
     w = np.random.default_rng(1).uniform(0.5, 2.5, n) if weighted else None
     options = {**OPTIONS, "label_kernel": label_kernel(m) if general else None}
     e = filled(y, q, w, **options).evaluate()
-    batch = ckce.estimate(y, q, method="fourier", sample_weight=w, **options)
+    batch = ckce.estimate(y, q, sample_weight=w, **options)
     scale = batch.value - batch.debiased
     assert e.ckce == pytest.approx(batch.value, rel=1e-12)
     agree(e.ckce_debiased, batch.debiased, scale)
@@ -82,7 +83,7 @@ def test_everything_that_the_batch_functions_say(n, m, general, weighted):
     if not weighted:
         assert e.signature == batch.signature
     if n > 1:
-        joint = ckce.jkce_estimate(y, q, method="fourier", sample_weight=w, **options)
+        joint = ckce.jkce_estimate(y, q, sample_weight=w, **options)
         assert e.jkce == pytest.approx(joint.value, rel=1e-10)
         assert e.jkce_biased == pytest.approx(joint.biased, rel=1e-12)
     assert e.accuracy == pytest.approx(ckce.accuracy(y, q, sample_weight=w), rel=1e-13)
@@ -100,7 +101,7 @@ def test_sums_of_rows_that_exceed_one():
     # 1 - |q|^2 is negative for a hard row that sums to 1 + 5e-6.
     y, q = sample(300, 3)
     q[::2] = np.eye(3)[y[::2]] * (1 + 5e-6)
-    batch = ckce.estimate(y, q, method="fourier", **OPTIONS)
+    batch = ckce.estimate(y, q, **OPTIONS)
     e = filled(y, q).evaluate()
     assert e.ckce_floor == pytest.approx(batch.floor, rel=1e-11)
     assert e.ckce_debiased == pytest.approx(batch.debiased, rel=1e-11)
@@ -183,15 +184,16 @@ def test_merging_with_itself_doubles_it():
     y, q = sample(1500, 4)
     acc = filled(y, q)
     acc += acc
-    double = ckce.ckce(np.tile(y, 2), np.tile(q, (2, 1)), method="fourier", **OPTIONS)
+    double = ckce.ckce(np.tile(y, 2), np.tile(q, (2, 1)), **OPTIONS)
     assert acc.compute() == pytest.approx(double, rel=1e-12)
 
 
 DIFFERENT = {
     "bandwidth": 0.6,
     "kernel": "gaussian",
-    "n_frequencies": 13,
-    "sampler": "sobol",
+    "n_frequencies": ckce.Fourier(13),
+    "sampler": ckce.Fourier(12, sampler="sobol"),
+    "method": ckce.Landmarks(landmarks(3)),
     "random_state": 1,
     "label_kernel": np.eye(3) + 1,
     "regularization": 0.1,
@@ -199,32 +201,43 @@ DIFFERENT = {
     "n_bins": 11,
     "labels": ["a", "b", "c"],
     "normalize": True,
-    "from_logits": True,
+    "input": "logits",
 }
+OF_METHODS = ("n_frequencies", "sampler")
 
 
 @pytest.mark.parametrize("name", DIFFERENT)
 def test_different_configurations_are_not_merged(name):
     acc = CKCEAccumulator(3, **OPTIONS)
-    other = CKCEAccumulator(3, **{**OPTIONS, name: DIFFERENT[name]})
+    option = "method" if name in OF_METHODS else name
+    other = CKCEAccumulator(3, **{**OPTIONS, option: DIFFERENT[name]})
     with pytest.raises(ValueError, match=rf"^{name} must be the same to merge, got "):
         acc.merge(other)
 
 
 def test_every_option_is_compared():
     parameters = set(CKCEAccumulator.__init__.__annotations__) - {"return"}
-    assert parameters - set(DIFFERENT) == {
-        *("n_classes", "frequencies", "landmarks", "shard_id", "n_threads")
-    }
+    assert parameters - set(DIFFERENT) == {"n_classes", "shard_id", "n_threads"}
+    fields = {field.name for field in dataclasses.fields(ckce.Fourier)}
+    assert fields - set(DIFFERENT) == {"frequencies", "precision"}  # below; refused for streams
+
+
+@pytest.mark.parametrize(
+    ("one", "two"), list(itertools.permutations(("probs", "logits", "log_probs"), 2))
+)
+def test_inputs_are_not_mixed(one, two):
+    first, second = (CKCEAccumulator(3, input=input, **OPTIONS) for input in (one, two))
+    with pytest.raises(ValueError, match=rf"^input must be the same to merge, got '{one}' and "):
+        first.merge(second)
 
 
 def test_frequencies_and_classes_are_compared():
-    one, two = (CKCEAccumulator(3, frequencies=np.full((2, 3), x)) for x in (1.0, 2.0))
+    given = [ckce.Fourier(frequencies=np.full((2, 3), x)) for x in (1.0, 2.0)]
+    one, two = (CKCEAccumulator(3, method=method) for method in given)
     with pytest.raises(ValueError, match="frequencies must be the same"):
         one.merge(two)
-    one, two = (
-        CKCEAccumulator(3, bandwidth=0.5, landmarks=landmarks(3, seed=seed)) for seed in (1, 2)
-    )
+    placed = [ckce.Landmarks(landmarks(3, seed=seed)) for seed in (1, 2)]
+    one, two = (CKCEAccumulator(3, bandwidth=0.5, method=method) for method in placed)
     with pytest.raises(ValueError, match=r"^landmarks must be the same to merge, got '\d\("):
         one.merge(two)
     with pytest.raises(ValueError, match="method must be the same to merge, got 'landmarks' and"):
@@ -266,7 +279,7 @@ def test_reset_and_copy():
 @pytest.mark.parametrize("n", [1, 700, 1999, 2000, 2001, 5000])
 def test_the_median_of_the_first_rows(n):
     y, q = sample(n, 3)
-    acc = CKCEAccumulator(3)
+    acc = CKCEAccumulator(3, bandwidth="median")
     for rows in split(n, [3, 1500, 1998, 2003]):
         acc.update(y[rows], q[rows])
     expected = ckce.median_bandwidth(q[:2000])
@@ -277,7 +290,7 @@ def test_the_median_of_the_first_rows(n):
     words = "median of the first 2000 rows" if n >= 2000 else ""
     assert words in e.bandwidth_source
     assert acc.n_samples == n
-    whole = CKCEAccumulator(3)
+    whole = CKCEAccumulator(3, bandwidth="median")
     whole.update(y, q)
     assert whole.to_bytes() == acc.to_bytes()
     assert CKCEAccumulator.from_bytes(acc.to_bytes()).compute() == acc.compute()
@@ -289,11 +302,11 @@ def test_the_median_of_the_first_rows(n):
 def test_the_median_of_weighted_and_constant_rows():
     y, q = sample(300, 3)
     w = np.arange(300) % 4
-    acc = CKCEAccumulator(3)
+    acc = CKCEAccumulator(3, bandwidth="median")
     acc.update(y[:100], q[:100], w[:100])
     acc.update(y[100:], q[100:], w[100:])
     assert acc.evaluate().bandwidth == ckce.median_bandwidth(q, sample_weight=w)
-    flat = CKCEAccumulator(3)
+    flat = CKCEAccumulator(3, bandwidth="median")
     flat.update(y, np.full((300, 3), 1 / 3))
     assert flat.evaluate().bandwidth_source == "no distances"
     hard = np.eye(3)[np.repeat([0, 1], [200, 100])]
@@ -301,9 +314,30 @@ def test_the_median_of_weighted_and_constant_rows():
     assert acc.config["bandwidth_source"] == "median>0 of a sample of 300"
 
 
+@pytest.mark.parametrize("kernel", ["linear_gaussian", "gaussian", "laplace"])
+def test_the_default_bandwidth_needs_no_rows(kernel):
+    for m in (2, 3, 100):
+        acc = CKCEAccumulator(m, kernel=kernel)
+        scale = np.sqrt(2) if kernel == "laplace" else 1.0  # of the L1 distance
+        assert acc.bandwidth == pytest.approx(scale * (1 - 1.5 / m), rel=1e-15)
+        assert acc.config["bandwidth_source"] == "default"
+        assert CKCEAccumulator.from_bytes(acc.to_bytes()).config == acc.config
+    y, q = sample(300, 3)
+    parts = [CKCEAccumulator(3, kernel=kernel) for _ in range(2)]
+    for part in parts:
+        part.update(y, q)
+    e = sum(parts).evaluate()
+    assert e.bandwidth_source == "default"
+    assert f"|gamma:{e.bandwidth!r}(default)|" in e.signature
+    twice = np.tile(y, 2), np.tile(q, (2, 1))
+    value = ckce.ckce(*twice, method="fourier", kernel=kernel, bandwidth=e.bandwidth)
+    assert e.ckce == pytest.approx(value, rel=1e-12)
+
+
 def test_an_unknown_bandwidth_is_not_merged():
     y, q = sample(100, 3)
-    for one, other in [(OPTIONS, {}), ({}, OPTIONS)]:
+    pending = {"bandwidth": "median"}
+    for one, other in [(OPTIONS, pending), (pending, OPTIONS)]:
         with pytest.raises(ValueError, match="bandwidth must be known before merging"):
             CKCEAccumulator(3, **one).merge(CKCEAccumulator(3, **other))
     parts = [CKCEAccumulator.from_sample(y, q) for _ in range(2)]
@@ -317,13 +351,17 @@ def test_an_unknown_bandwidth_is_not_merged():
 def test_from_sample_takes_names_of_labels():
     y, q = sample(100, 3)
     names = np.array(["cat", "dog", "owl"])
-    acc = CKCEAccumulator.from_sample(names[y], q, n_frequencies=12)
+    with pytest.warns(UserWarning, match="in sorted order, 'cat', 'dog', 'owl'"):
+        acc = CKCEAccumulator.from_sample(names[y], q, method=ckce.Fourier(12))
     acc.update(names[y[:1]], q[:1])
     acc.update(names[y[1:]], q[1:])
     assert acc.evaluate().classes == ("cat", "dog", "owl")
-    assert acc.compute() == ckce.ckce(y, q, method="fourier", n_frequencies=12)
-    with pytest.raises(TypeError, match="bandwidth comes from the sample, got bandwidth=1"):
-        CKCEAccumulator.from_sample(y, q, bandwidth=1)
+    assert acc.compute() == ckce.ckce(y, q, method=ckce.Fourier(12))
+    named = CKCEAccumulator.from_sample(names[y], q, labels=names, method=ckce.Fourier(12))
+    assert named.config == acc.config
+    assert CKCEAccumulator.from_sample(y, q, bandwidth=1).bandwidth == 1.0
+    with pytest.raises(TypeError, match="n_classes comes from the sample, got n_classes=3"):
+        CKCEAccumulator.from_sample(y, q, n_classes=3)
 
 
 def test_batches_without_rows():
@@ -350,7 +388,7 @@ BAD_BATCHES = {
 @pytest.mark.parametrize("words", BAD_BATCHES)
 def test_a_bad_batch_leaves_the_state_as_it_was(words, held):
     y, q = sample(1100, 3)
-    acc = CKCEAccumulator(3) if held else filled(y, q)
+    acc = CKCEAccumulator(3, bandwidth="median") if held else filled(y, q)
     acc.update(y, q)
     before = acc.to_bytes()
     with pytest.raises(ValueError, match=words):
@@ -368,13 +406,29 @@ def test_a_bad_batch_leaves_the_state_as_it_was(words, held):
         ({"bandwidth": -1.0}, "bandwidth must be positive"),
         ({"bandwidth": "mean"}, "bandwidth must be one of"),
         ({"kernel": "linear", "bandwidth": 1.0}, "kernel='linear' takes no bandwidth"),
-        ({"kernel": "linear", "n_frequencies": 7}, "needs no features, got n_frequencies=7"),
-        ({"frequencies": np.ones((2, 4))}, r"frequencies must have shape \('any', 3\)"),
-        ({"frequencies": np.ones((2, 3)), "bandwidth": 1.0}, "bandwidth would be ignored"),
-        ({"kernel": "laplace", "sampler": "orthogonal"}, "needs a Gaussian kernel"),
+        ({"kernel": "linear", "method": ckce.Fourier(7)}, "needs no features, got method=Fourier"),
+        (
+            {"method": ckce.Fourier(frequencies=np.ones((2, 4)))},
+            r"frequencies must have shape \('any', 3\)",
+        ),
+        (
+            {"method": ckce.Fourier(frequencies=np.ones((2, 3))), "bandwidth": 1.0},
+            "bandwidth would be ignored",
+        ),
+        (
+            {"kernel": "laplace", "method": ckce.Fourier(sampler="orthogonal")},
+            "needs a Gaussian kernel",
+        ),
+        *(
+            ({"method": method}, "method of a stream must be 'fourier'")
+            for method in ("auto", "exact", "cholesky", ckce.Exact(), ckce.Cholesky(rank=5))
+        ),
+        ({"method": "blocks"}, "method must be one of"),
+        ({"method": "landmarks"}, "landmarks must be given, got 'landmarks': take them from a"),
+        ({"method": ckce.Landmarks(50)}, r"landmarks must be given, got Landmarks\(points=50\)"),
         ({"regularization": 0.0}, "regularization must be positive"),
         ({"n_bins": 0}, "n_bins must be at least 1"),
-        ({"normalize": True, "from_logits": True}, "exclude each other"),
+        ({"normalize": True, "input": "logits"}, "normalize=True needs input='probs'"),
         ({"labels": ["a", "b"]}, "labels must name the 3 columns"),
     ],
 )
@@ -413,7 +467,7 @@ def test_a_label_of_probability_zero():
 
 def test_without_debias():
     y, q = sample(1024, 4)
-    light, full = (filled(y, q, debias=debias, n_frequencies=60) for debias in (False, True))
+    light, full = (filled(y, q, debias=debias, method=ckce.Fourier(60)) for debias in (False, True))
     assert light.compute() == full.compute()
     e = light.evaluate()
     assert (e.ckce_floor, e.ckce_debiased) == (None, None)
@@ -451,7 +505,7 @@ def test_one_accumulator_in_many_threads():
 
 def test_threads_that_wait_for_the_median():
     y, q = sample(6000, 3)
-    acc = CKCEAccumulator(3)
+    acc = CKCEAccumulator(3, bandwidth="median")
     threads = [threading.Thread(target=acc.update, args=(y[i::12], q[i::12])) for i in range(12)]
     for thread in threads:
         thread.start()
@@ -483,7 +537,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the backgrou
 rng = np.random.default_rng(0)
 q = rng.dirichlet(np.ones(10), 300_000)
 y = rng.integers(0, 10, 300_000)
-acc = ckce.CKCEAccumulator(10, bandwidth=0.5, n_frequencies=400)
+acc = ckce.CKCEAccumulator(10, bandwidth=0.5, method=ckce.Fourier(400))
 acc.update(y[:3000], q[:3000])
 before = acc.to_bytes()
 threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
@@ -508,7 +562,7 @@ def test_narrow_rows_are_not_widened_as_a_whole(dtype):
     y, q = sample(200_000, 2)
     q = np.round(q * 512).astype(np.float64) / 512
     q[:, 1] = 1 - q[:, 0]
-    acc = CKCEAccumulator(2, bandwidth=0.5, n_frequencies=2, n_threads=1)
+    acc = CKCEAccumulator(2, bandwidth=0.5, method=ckce.Fourier(2), n_threads=1)
     import tracemalloc
 
     narrow = q.astype(dtype)
@@ -517,7 +571,7 @@ def test_narrow_rows_are_not_widened_as_a_whole(dtype):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2_000_000  # 1.6 MB of labels; float64 rows would be 3.2 MB more
-    wide = CKCEAccumulator(2, bandwidth=0.5, n_frequencies=2)
+    wide = CKCEAccumulator(2, bandwidth=0.5, method=ckce.Fourier(2))
     wide.update(y, q)
     assert acc.to_bytes() == wide.to_bytes()
 
@@ -528,3 +582,36 @@ def test_repr():
         "CKCEAccumulator(n_classes=3, method='linear', kernel='linear', bandwidth=None, "
         "n_samples=0)"
     )
+
+
+class Subclass(CKCEAccumulator):
+    pass
+
+
+def test_a_subclass_stays_one():
+    acc = Subclass(3, **OPTIONS)
+    acc.update(*sample(50, 3))
+    pickled = pickle.loads(pickle.dumps(acc))
+    for twin in (pickled, acc.copy(), acc.fresh(), Subclass.from_bytes(acc.to_bytes()), acc + acc):
+        assert type(twin) is Subclass
+    assert pickled.to_bytes() == acc.to_bytes()
+
+
+def test_the_method_is_what_others_need():
+    y, q = sample(300, 3)
+    for method in (ckce.Fourier(7), ckce.Fourier(frequencies=np.eye(3)), ckce.Landmarks(9)):
+        acc = CKCEAccumulator.from_sample(y, q, method=method)
+        bandwidth = "median" if acc.bandwidth is None else acc.bandwidth
+        twin = CKCEAccumulator(3, method=acc.method, bandwidth=bandwidth)
+        for state in (acc, twin):
+            state.update(y, q)
+        assert acc.merge(twin).n_samples == 600
+    assert CKCEAccumulator(3).method == ckce.Fourier()
+
+
+def test_log_probabilities():
+    y, q = sample(300, 3)
+    acc = CKCEAccumulator(3, input="log_probs", **OPTIONS)
+    acc.update(y, np.log(q))
+    assert acc.compute() == pytest.approx(filled(y, q).compute(), rel=1e-12)
+    assert "|in:log_probs|" in acc.evaluate().signature

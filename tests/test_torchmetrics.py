@@ -16,20 +16,19 @@ import ckce
 torch = pytest.importorskip("torch")
 torchmetrics = pytest.importorskip("torchmetrics")
 
-from ckce.integrations.torchmetrics import CKCE, _home  # noqa: E402
+from ckce.integrations.torchmetrics import _OUTPUTS, CKCE, _home  # noqa: E402
 
 Y, Q = sample(3000, 4)
-OPTIONS = {"n_frequencies": 20}
+OPTIONS = {"method": ckce.Fourier(20)}
 TARGET, PREDS = torch.from_numpy(Y), torch.from_numpy(Q)
 
 
 def metric(bandwidth=0.5, **options):
-    keywords = {name: options.pop(name) for name in ("output", "dist_sync_fn") if name in options}
-    return CKCE(4, bandwidth, options={**OPTIONS, **options}, **keywords)
+    return CKCE(4, bandwidth, **{"output": "ckce", **OPTIONS, **options})
 
 
 def expected(rows=slice(None), **options):
-    return ckce.ckce(Y[rows], Q[rows], method="fourier", bandwidth=0.5, **OPTIONS, **options)
+    return ckce.ckce(Y[rows], Q[rows], bandwidth=0.5, **OPTIONS, **options)
 
 
 def filled(rows=slice(None), **options):
@@ -58,29 +57,29 @@ def test_forward_returns_the_value_of_the_batch():
     assert m.compute().item() == pytest.approx(expected(), rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    "output",
-    ["ckce_debiased", "ckce_floor", "jkce", "jkce_biased", "accuracy", "log_loss", "brier"],
-)
+@pytest.mark.parametrize("output", _OUTPUTS)
 def test_outputs(output):
     acc = ckce.CKCEAccumulator(4, bandwidth=0.5, **OPTIONS)
     acc.update(Y, Q)
-    value = getattr(acc.evaluate(), output)
+    value = float(getattr(acc.evaluate(), output))
+    if output == "ckce_debiased":
+        assert CKCE(4).output == output
     assert filled(output=output).compute().item() == pytest.approx(value, rel=1e-12)
 
 
 def test_landmarks():
-    acc = ckce.CKCEAccumulator.from_sample(Y[:500], Q[:500], n_landmarks=40, bandwidth=0.5)
-    parts = [CKCE(4, 0.5, options={"landmarks": acc.landmarks}) for _ in range(2)]
+    options = {"method": ckce.Landmarks(40), "bandwidth": 0.5}
+    acc = ckce.CKCEAccumulator.from_sample(Y[:500], Q[:500], **options)
+    parts = [metric(method=acc.method) for _ in range(2)]
     for part, rows in zip(parts, (slice(1000), slice(1000, None)), strict=True):
         part.update(PREDS[rows], TARGET[rows])
     parts[0].merge_state(pickle.loads(pickle.dumps(parts[1])))
     acc.update(Y, Q)
     assert parts[0].compute().item() == pytest.approx(acc.compute(), rel=1e-12)
     with pytest.raises(ValueError, match="options must be the same"):
-        parts[0].merge_state(CKCE(4, 0.5, options={"landmarks": acc.landmarks[:-1]}))
-    with pytest.raises(ValueError, match="bandwidth must be given beside landmarks"):
-        CKCE(4, options={"landmarks": acc.landmarks})
+        parts[0].merge_state(metric(method=ckce.Landmarks(acc.method.points[:-1])))
+    with pytest.raises(ValueError, match="landmarks must be given, got 'landmarks'"):
+        CKCE(4, method="landmarks")
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
@@ -91,14 +90,62 @@ def test_predictions_of_any_dtype(dtype):
     m = metric()
     m.update(preds[keep].requires_grad_(), TARGET[keep])
     wide = preds[keep].detach().double().numpy()
-    value = ckce.ckce(Y[keep.numpy()], wide, method="fourier", bandwidth=0.5, **OPTIONS)
+    value = ckce.ckce(Y[keep.numpy()], wide, bandwidth=0.5, **OPTIONS)
     assert m.compute().item() == pytest.approx(value, rel=1e-12)
 
 
 def test_logits():
-    m = metric(from_logits=True)
+    m = metric(input="logits")
     m.update(torch.log(PREDS), TARGET)
     assert m.compute().item() == pytest.approx(expected(), rel=1e-9)
+    m = metric(input="log_probs")
+    m.update(torch.log(PREDS), TARGET)
+    assert m.compute().item() == pytest.approx(expected(), rel=1e-9)
+
+
+def test_bandwidth_without_data():
+    assert f"bandwidth={1 - 1.5 / 4!r}" in repr(CKCE(4))
+    m = metric("first_batch")
+    assert "bandwidth='first_batch'" in repr(m)
+    m.update(PREDS[:500], TARGET[:500])
+    m.update(PREDS[500:], TARGET[500:])
+    gamma = ckce.median_bandwidth(Q[:500])
+    value = ckce.ckce(Y, Q, bandwidth=gamma, **OPTIONS)
+    assert m.compute().item() == pytest.approx(value, rel=1e-12)
+
+
+def test_repr_tells_the_settings():
+    text = repr(metric(kernel="laplace"))
+    for words in ("num_classes=4", "bandwidth=0.5", "output='ckce'", "Fourier(n_frequencies=20)"):
+        assert words in text
+    assert "kernel='laplace'" in text
+
+
+def test_rows_that_are_ignored():
+    target = TARGET.clone()
+    target[::3] = -100
+    m = metric(ignore_index=-100)
+    m.update(PREDS, target)
+    kept = np.arange(3000) % 3 != 0
+    assert m.compute().item() == pytest.approx(expected(kept), rel=1e-12)
+
+
+def test_images():
+    preds = PREDS.reshape(30, 10, 10, 4).movedim(-1, 1)
+    m = metric()
+    m.update(preds, TARGET.reshape(30, 10, 10))
+    assert m.compute().item() == pytest.approx(expected(), rel=1e-12)
+    for wrong in (preds[:, :3], preds[:, :, :5], preds.reshape(3000, 4)):
+        with pytest.raises(ValueError, match=r"got \(30|got \(3000"):
+            m.update(wrong, TARGET.reshape(30, 10, 10))
+
+
+def test_two_classes_in_the_shape_of_the_target():
+    y, q = sample(300, 2)
+    m = CKCE(2, 0.5, output="ckce", **OPTIONS)
+    m.update(torch.from_numpy(q[:, 1]).reshape(30, 10), torch.from_numpy(y).reshape(30, 10))
+    value = ckce.ckce(y, q[:, 1], bandwidth=0.5, **OPTIONS)
+    assert m.compute().item() == pytest.approx(value, rel=1e-12)
 
 
 CASTS = {
@@ -194,14 +241,15 @@ def test_collection_shares_one_state():
     values = collection.compute()
     assert values["ckce"].item() == pytest.approx(expected(), rel=1e-12)
     assert values["other"].item() == pytest.approx(expected(random_state=1), rel=1e-12)
-    floor = ckce.estimate(Y, Q, method="fourier", bandwidth=0.5, **OPTIONS).floor
+    floor = ckce.estimate(Y, Q, bandwidth=0.5, **OPTIONS).floor
     assert values["floor"].item() == pytest.approx(floor, rel=1e-10)
 
 
 def test_plot():
     pytest.importorskip("matplotlib").use("Agg")
-    figure, axes = filled().plot()
-    assert axes.get_ylim()[0] <= 0.0
+    m = filled()
+    figure, axes = m.plot()
+    assert axes.get_ylim()[0] <= m.compute().item() <= axes.get_ylim()[1]
     figure.clear()
     metric().plot([torch.tensor(0.1), torch.tensor(0.2)])[0].clear()
 
@@ -213,24 +261,35 @@ def test_no_rows():
 
 
 def test_bad_arguments():
-    with pytest.raises(ValueError, match="bandwidth must be given, got None"):
-        CKCE(4)
-    assert CKCE(4, options={"kernel": "linear"}).sums.dtype == torch.float64
+    with pytest.raises(ValueError, match="bandwidth must be a number, 'default' or 'first_batch'"):
+        CKCE(4, "median")
+    assert CKCE(4, kernel="linear").sums.dtype == torch.float64
     with pytest.raises(ValueError, match="output must be one of"):
         metric(output="ece")
     with pytest.raises(ValueError, match="needs debias=True"):
         metric(output="ckce_floor", debias=False)
     with pytest.raises(ValueError, match="shard_id"):
         metric(shard_id="a")
+    for gone in ("from_logits", "n_frequencies", "options"):
+        with pytest.raises(ValueError, match=gone):
+            metric(**{gone: True})
     m = metric()
     before = m.sums.clone()
-    with pytest.raises(ValueError, match="y_true row 0 is 4"):
-        m.update(PREDS[:2], torch.tensor([4, 0]))
+    for preds, target, error, words in [
+        (PREDS[:2], torch.tensor([4, 0]), ValueError, "target row 0 is 4"),
+        (2 * PREDS[:2], TARGET[:2], ValueError, "preds row "),
+        (PREDS[:2], PREDS[:2, 0], TypeError, r"target must hold integers, got torch.float64"),
+    ]:
+        with pytest.raises(error, match=words) as caught:
+            m.update(preds, target)
+        assert "y_true" not in str(caught.value)
+        assert "y_prob" not in str(caught.value)
     assert torch.equal(m.sums, before)
 
 
 RANK = """
 import json, sys
+sys.path.insert(0, "support")
 import torch
 import torch.distributed as dist
 from torchmetrics.utilities.distributed import gather_all_tensors

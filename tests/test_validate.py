@@ -6,6 +6,7 @@ from catalogue import Q, W, Y, changed, kernel, scaled
 from shared import sample
 
 import ckce
+from ckce._input.words import InputError, InputTypeError
 
 
 def test_the_first_row_is_named_whatever_the_threads():
@@ -21,6 +22,9 @@ def test_options_are_keywords():
         ckce.ckce(Y, Q, "exact")
     with pytest.raises(TypeError, match="gamma"):
         ckce.ckce(Y, Q, gamma=0.5)
+    for function in (ckce.ckce, ckce.ece, ckce.evaluate, ckce.median_bandwidth):
+        with pytest.raises(TypeError, match="from_logits"):
+            function(*((Q,) if function is ckce.median_bandwidth else (Y, Q)), from_logits=True)
 
 
 def test_callable_kernels_have_a_limit():
@@ -36,15 +40,6 @@ def test_warnings():
         ckce.ckce(Y, Q, sample_weight=W * 1000)
     with pytest.warns(RuntimeWarning, match="regularization=1e-09 leaves a condition number"):
         ckce.ckce(Y, Q, regularization=1e-9)
-
-
-def test_warnings_point_at_the_caller():
-    with pytest.warns(UserWarning, match="sample_weight") as caught:
-        ckce.ckce(Y, Q, sample_weight=W / 1000)
-    assert caught[0].filename == __file__
-    with pytest.warns(RuntimeWarning, match="regularization") as caught:
-        ckce.ckce(Y, Q, regularization=1e-9)
-    assert caught[0].filename == __file__
 
 
 @pytest.mark.parametrize("dtype", ["<f2", ">f2"])
@@ -77,19 +72,57 @@ def test_normalize_needs_something_to_rescale():
 
 def test_logits():
     with pytest.raises(ValueError, match=r"y_prob \(logits\) row 4 holds NaN or inf"):
-        ckce.ckce(Y, changed(4, 0, np.nan), from_logits=True)
+        ckce.ckce(Y, changed(4, 0, np.nan), input="logits")
     with pytest.raises(ValueError, match=r"y_prob \(logits\) row 4 holds NaN or inf"):
-        ckce.ckce(Y, changed(4, 0, np.inf), from_logits=True)
+        ckce.ckce(Y, changed(4, 0, np.inf), input="logits")
     minus = Q.copy()
     minus[4] = -np.inf
     with pytest.raises(ValueError, match="row 4 is -inf in every class"):
-        ckce.ckce(Y, minus, from_logits=True)
+        ckce.ckce(Y, minus, input="logits")
     sure = np.array([[0.0, -np.inf, -1e308], [1e308, 0.0, 0.0]])
     hard = np.eye(3)[[0, 0]]
-    assert ckce.ckce([1, 1], sure, from_logits=True) == ckce.ckce([1, 1], hard)
+    assert ckce.ckce([1, 1], sure, input="logits") == ckce.ckce([1, 1], hard)
     binary = np.array([0.3, -2.0, 5.0])
     expected = ckce.ckce([1, 0, 1], 1 / (1 + np.exp(-binary)))
-    assert ckce.ckce([1, 0, 1], binary, from_logits=True) == pytest.approx(expected, rel=1e-13)
+    assert ckce.ckce([1, 0, 1], binary, input="logits") == pytest.approx(expected, rel=1e-13)
+
+
+def test_log_probabilities():
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.where(Q.min() == Q, 0.0, Q))
+    rows = np.exp(logs)
+    logs -= np.log(rows.sum(axis=1, keepdims=True))
+    assert np.isneginf(logs).any()
+    assert ckce.ckce(Y, logs, input="log_probs") == ckce.ckce(Y, np.exp(logs))
+    binary = np.log([0.3, 0.9, 0.5])
+    expected = ckce.ckce([1, 0, 1], np.exp(binary))
+    assert ckce.ckce([1, 0, 1], binary, input="log_probs") == expected
+    single = np.log(Q).astype(np.float32)
+    assert ckce.brier(Y, single, input="log_probs") == pytest.approx(ckce.brier(Y, Q), rel=1e-5)
+    for call, words in [
+        (lambda: ckce.ckce(Y, Q, input="log_probs"), "expected probabilities|sums to"),
+        (lambda: ckce.ckce(Y, np.log(Q) - 0.1, input="log_probs"), "row 0 sums to 0.904"),
+        (lambda: ckce.ckce(Y, np.log(Q)), "pass input='log"),
+        (lambda: ckce.ckce(Y, np.log(Q) * np.nan, input="log_probs"), "row 0 column 0 is nan"),
+        (lambda: ckce.ckce(Y, np.log(Q), input="logprobs"), "input must be one of"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            call()
+
+
+def test_errors_keep_problem_and_hints():
+    """The command line words its own hints."""
+    with pytest.raises(InputError) as caught:
+        ckce.ckce(Y, scaled(2))
+    error = caught.value
+    assert isinstance(error, ValueError)
+    assert error.problem == "y_prob row 2 sums to 0.930000, expected 1 (1 of 20 rows do not)"
+    assert str(error).startswith(error.problem + "; ")
+    assert "normalize" in error.hints
+    with pytest.raises(InputTypeError) as caught:
+        ckce.ckce(Y, None)
+    assert isinstance(caught.value, TypeError)
+    assert (caught.value.problem, caught.value.hints) == ("y_prob must be an array, got None", ())
 
 
 class Tensor:

@@ -41,7 +41,6 @@ STYLE = {
     "lines.linewidth": 1.3,
     "lines.markersize": 3.5,
     "savefig.dpi": 200,
-    "svg.hashsalt": "ckce",  # the same bytes for the same numbers
 }
 
 
@@ -123,13 +122,11 @@ def column(rows, key):
 
 
 def save(figure, folder, name):
-    """The figure as PNG and SVG."""
+    """The figure as PNG."""
     import matplotlib.pyplot as plt
 
     figure.draw_without_rendering()
-    figure.set_layout_engine("none")  # laid out once for both
-    for ending, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
-        figure.savefig(folder / f"{name}.{ending}", metadata=metadata)
+    figure.savefig(folder / f"{name}.png", metadata={"Software": None})
     plt.close(figure)
 
 

@@ -72,10 +72,10 @@ def approximate(y, q, gamma, gram, method, variant, size, seed):
     if method == "sampled Z":
         return sampled_z(y, q, gram, seed)
     if method == "fourier":
-        extra = {"n_frequencies": size, "sampler": variant}
+        features = ckce.Fourier(size, sampler=variant)
     else:
-        extra = {"rank": size, "pivoting": variant, "tol": 1e-15}
-    return ckce.ckce(y, q, method=method, bandwidth=gamma, random_state=seed, n_threads=1, **extra)
+        features = ckce.Cholesky(size, tol=1e-15, pivoting=variant)
+    return ckce.ckce(y, q, method=features, bandwidth=gamma, random_state=seed, n_threads=1)
 
 
 def timed(call, *arguments, **options):
@@ -103,14 +103,15 @@ def measure(name, y, q, options):
     """One row for each case: relative error to exact over the seeds, and the median time."""
     q = np.ascontiguousarray(q, dtype=np.float64)
     gamma = ckce.median_bandwidth(q)
-    exact = {"method": "exact", "bandwidth": gamma, "n_threads": 1}
-    found, seconds = min(timed(ckce.ckce, y, q, tol=1e-13, **exact) for _ in range(3))
+    exact = {"bandwidth": gamma, "n_threads": 1}
+    accurate = ckce.Exact(tol=1e-13)
+    found, seconds = min(timed(ckce.ckce, y, q, method=accurate, **exact) for _ in range(3))
     base = {
         "data": name,
         "n": len(q),
         "m": q.shape[1],
         "exact": found,
-        "floor": ckce.estimate(y, q, **exact).floor,
+        "floor": ckce.estimate(y, q, method="exact", **exact).floor,
     }
     rows = [
         base

@@ -47,7 +47,9 @@ def measure(options):
                 "ckce_floor": estimate.floor,
                 "ckce_debiased": estimate.debiased,
                 "jkce": ckce.jkce(y, q, **kernel),
-                "ece": ckce.ece(y, q, n_bins=options.bins, norm=options.ece_norm),
+                "ece": ckce.ece(
+                    y, q, variant="simplex", n_bins=options.bins, norm=options.ece_norm
+                ),
                 "bandwidth": gamma,
             }
         )

@@ -62,7 +62,7 @@ def floors(options):
             for trial in range(2 if options.quick else 20):
                 rng = np.random.default_rng([options.seed, trial, m, n])
                 q = rng.dirichlet(np.ones(m), n)
-                e = ckce.estimate(draw_labels(rng, q), q, method="cholesky", rank=200)
+                e = ckce.estimate(draw_labels(rng, q), q, method=ckce.Cholesky(rank=200))
                 rows.append(
                     {
                         "m": m,

@@ -106,7 +106,7 @@ def kernel_options(kernel, gamma, options):
         return {"method": "exact", "kernel": kernel}
     made = {"method": options.method, "kernel": kernel, "bandwidth": gamma}
     if options.method == "fourier":
-        made |= {"n_frequencies": options.n_frequencies, "random_state": options.seed}
+        made |= {"method": ckce.Fourier(options.n_frequencies), "random_state": options.seed}
     return made
 
 

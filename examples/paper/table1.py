@@ -33,9 +33,9 @@ def row(data, model, y, q, options, method):
         "ckce_low": low,
         "ckce_high": high,
         "jkce": e.jkce.value,
-        "ece": e.ece.value,
+        "ece": e.ece_simplex.value,
         "ece_top_label": e.ece_top_label.value,
-        "occupied_bins": e.ece.n_occupied,
+        "occupied_bins": e.ece_simplex.n_occupied,
         "mean_confidence": e.mean_confidence,
         "method": e.ckce.method,
     }

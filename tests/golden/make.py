@@ -7,15 +7,15 @@ from pathlib import Path
 import numpy as np
 
 FOLDER = Path(__file__).parent
-sys.path.insert(0, str(FOLDER.parent))
+sys.path.insert(0, str(FOLDER.parent / "support"))
 
 from shared import label_kernel, landmarks, sample  # noqa: E402
 
-from ckce import CKCEAccumulator  # noqa: E402
+from ckce import CKCEAccumulator, Fourier, Landmarks  # noqa: E402
 
 
 def states():
-    small = {"n_frequencies": 5, "n_bins": 5}
+    small = {"method": Fourier(5), "n_bins": 5}
     y, q = sample(1300, 3)
     yield "v1_fourier.ckce", CKCEAccumulator(3, bandwidth=0.5, **small), (y, q, None)
     yield "v1_held_back.ckce", CKCEAccumulator(3, **small), (y[:50], q[:50], None)
@@ -24,14 +24,19 @@ def states():
     acc = CKCEAccumulator(3, kernel="linear", labels=["a", "b", "c"], debias=False, n_bins=5)
     yield "v1_linear.ckce", acc, (np.array(["a", "b", "c"])[y], q, None)
     y, q = sample(1030, 2)
-    acc = CKCEAccumulator(2, bandwidth=0.5, n_frequencies=20, n_bins=5)
+    acc = CKCEAccumulator(2, bandwidth=0.5, method=Fourier(20), n_bins=5)
     yield "v1_two_classes.ckce", acc, (y, q, None)
     y, q = sample(1030, 33)
-    acc = CKCEAccumulator(33, bandwidth=0.7, sampler="sobol", regularization=0.1, **small)
+    acc = CKCEAccumulator(
+        33, bandwidth=0.7, method=Fourier(5, sampler="sobol"), regularization=0.1, n_bins=5
+    )
     yield "v1_many_classes.ckce", acc, (y, q, None)
     y, q = sample(1030, 4)
-    acc = CKCEAccumulator(4, bandwidth=0.7, landmarks=landmarks(4), n_bins=5)
+    acc = CKCEAccumulator(4, bandwidth=0.7, method=Landmarks(landmarks(4)), n_bins=5)
     yield "v2_landmarks.ckce", acc, (y, q, np.arange(1030) % 3)
+    y, q = sample(1030, 3)
+    acc = CKCEAccumulator(3, bandwidth=0.5, input="log_probs", **small)
+    yield "v3_log_probs.ckce", acc, (y, np.log(q), None)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Bytes that nobody should write: targets for the state parser and the file readers.
 
-    python tests/fuzz.py state --seconds 600
-    python tests/fuzz.py scan --seconds 600
-    python tests/fuzz.py state --atheris -max_total_time=600     (coverage-guided; pip install atheris)
+    python tests/support/fuzz.py state --seconds 600
+    python tests/support/fuzz.py scan --seconds 600
+    python tests/support/fuzz.py state --atheris -max_total_time=600     (coverage-guided; pip install atheris)
 
 What is not refused with a ValueError is a finding: it is kept in tests/crashes, and test_fuzz.py
 tries it again for ever. A mutated state gets its lengths and its checksum right again, and a mutated
@@ -26,7 +26,7 @@ import numpy as np
 import ckce
 from ckce._stream import state_file as _state
 
-CRASHES = Path(__file__).parent / "crashes"
+CRASHES = Path(__file__).parents[1] / "crashes"
 SUFFIXES = (".npy", ".npz", ".csv", ".tsv", ".parquet", ".arrow")
 NUMBERS = [
     0,
@@ -140,17 +140,24 @@ def seeds(target):
     if target == "state":
         found = []
         for options in (
-            {"n_classes": 3, "bandwidth": 0.5, "n_frequencies": 2},
-            {"n_classes": 3, "n_frequencies": 2, "labels": ["a", "b", "c"], "shard_id": "s"},
+            {"n_classes": 3, "bandwidth": 0.5, "method": ckce.Fourier(2)},
+            {
+                "n_classes": 3,
+                "bandwidth": "median",
+                "method": ckce.Fourier(2),
+                "labels": ["a", "b", "c"],
+                "shard_id": "s",
+            },
             {"n_classes": 3, "kernel": "linear", "debias": False, "label_kernel": np.eye(3)},
-            {"n_classes": 2, "bandwidth": 0.5, "n_frequencies": 3, "n_bins": 2},
-            {"n_classes": 3, "bandwidth": 0.5, "landmarks": np.eye(3), "n_bins": 2},
+            {"n_classes": 2, "bandwidth": 0.5, "method": ckce.Fourier(3), "n_bins": 2},
+            {"n_classes": 3, "bandwidth": 0.5, "method": ckce.Landmarks(np.eye(3)), "n_bins": 2},
+            {"n_classes": 3, "method": ckce.Fourier(2), "n_bins": 2, "input": "log_probs"},
         ):
             acc = ckce.CKCEAccumulator(**options)
             found.append(acc.to_bytes())
             rows, probs = sample(6, options["n_classes"])
             names = np.array(options.get("labels", range(3)))
-            acc.update(names[rows], probs)
+            acc.update(names[rows], np.log(probs) if "input" in options else probs)
             found.append(acc.to_bytes())
         return found
     table = ["labels,probs0,probs1,probs2"]

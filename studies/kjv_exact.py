@@ -1,20 +1,33 @@
 """Exact CKCE at the size of the paper's ImageNet table, and how far the approximations are from it.
 
-    python benchmarks/kjv_exact.py here_kjv_add_trigram.npz      50,000 x 1000, six to ten minutes
+    python studies/kjv_exact.py here_kjv_add_trigram.npz      50,000 x 1000, six to ten minutes
 
 The file holds `probs` (n, m) and `labels` (n,). One bandwidth, the median heuristic unless given,
 and one lambda, n^-1/4, for all.
 """
 
 import argparse
-import inspect
 import time
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
-from workloads import Counted
 
 import ckce
+from ckce import _core
+
+
+def exact(y_true, y_prob, **options):
+    """CKCE, and how many products with K it took."""
+    solve, counts = _core.ckce_exact, []
+
+    def spy(*arguments, **settings):
+        solution = solve(*arguments, **settings)
+        counts.append(solution.iterations)
+        return solution
+
+    with mock.patch.object(_core, "ckce_exact", spy):
+        return ckce.ckce(y_true, y_prob, method="exact", **options), counts[-1]
 
 
 def timed(call):
@@ -46,48 +59,38 @@ def main():
         flush=True,
     )
 
-    count = Counted(y_true, y_prob, bandwidth=gamma, progress=not arguments.no_progress)
-    true, seconds = timed(count)
+    options = {"bandwidth": gamma, "progress": not arguments.no_progress}
+    (true, products), seconds = timed(lambda: exact(y_true, y_prob, **options))
     print(f"\n{'method':36s} {'CKCE':>16s} {'rel. difference':>16s} {'time':>11s}")
 
     def row(name, value, seconds):
         difference = "" if value == true else f"{value / true - 1.0:+.2e}"
         print(f"{name:36s} {value:16.10f} {difference:>16s} {seconds:9.2f} s", flush=True)
 
-    row(f"exact ({count.iterations} products with K)", true, seconds)
+    row(f"exact ({products} products with K)", true, seconds)
     waves, options = arguments.n_frequencies, {"bandwidth": gamma}
-    fourier = {"method": "fourier", "n_frequencies": waves, **options}
     for sampler in ("gaussian", "orthogonal", "sobol"):
-        values = []
+        values, method = [], ckce.Fourier(waves, sampler=sampler)
         for seed in range(arguments.seeds):
             value, seconds = timed(
-                lambda seed=seed, sampler=sampler: ckce.ckce(
-                    y_true, y_prob, sampler=sampler, random_state=seed, **fourier
+                lambda seed=seed, method=method: ckce.ckce(
+                    y_true, y_prob, method=method, random_state=seed, **options
                 )
             )
             values.append(value)
             row(f"fourier {sampler} D={waves} seed {seed}", value, seconds)
         error = np.sqrt(np.mean((np.array(values) / true - 1.0) ** 2))
         print(f"{f'  RMS over {len(values)} seeds':36s} {'':16s} {error:16.2e}")
-    if "precision" in inspect.signature(ckce.ckce).parameters and y_prob.dtype == np.float32:
-        row(
-            f"fourier gaussian D={waves} mixed",
-            *timed(lambda: ckce.ckce(y_true, y_prob, precision="mixed", **fourier)),
+    others = {
+        f"cholesky {pivoting} rank {arguments.rank}": ckce.Cholesky(
+            arguments.rank, pivoting=pivoting
         )
-    for pivoting in ("greedy", "random"):
-        row(
-            f"cholesky {pivoting} rank {arguments.rank}",
-            *timed(
-                lambda pivoting=pivoting: ckce.ckce(
-                    y_true,
-                    y_prob,
-                    method="cholesky",
-                    rank=arguments.rank,
-                    pivoting=pivoting,
-                    **options,
-                )
-            ),
-        )
+        for pivoting in ("greedy", "random")
+    }
+    if y_prob.dtype == np.float32:
+        others[f"fourier gaussian D={waves} mixed"] = ckce.Fourier(waves, precision="mixed")
+    for name, method in others.items():
+        row(name, *timed(lambda m=method: ckce.ckce(y_true, y_prob, method=m, **options)))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Simulation study: do intervals cover, does the test keep its level, and where does CKCE go wrong?
 
-    python benchmarks/coverage.py            writes benchmarks/COVERAGE.md, 10 minutes on one core
-    python benchmarks/coverage.py --quick    a tenth of the repetitions, printed only
+    python studies/coverage.py            writes studies/COVERAGE.md, 10 minutes on one core
+    python studies/coverage.py --quick    a tenth of the repetitions, printed only
 
 A case has true class probabilities pi; its label is drawn from them, and a model predicts a known
 function of pi that can be inverted, so the conditional law of the label given the prediction is pi.
@@ -78,7 +78,8 @@ def coverage(sizes, classes, repetitions, rng):
             name: population(model, m, frequencies, lams, rng) for name, model in MODELS.items()
         }
         for n, lam in zip(sizes, lams, strict=True):
-            options = {"method": "fourier", "frequencies": frequencies, "regularization": lam}
+            method = ckce.Fourier(frequencies=frequencies)
+            options = {"method": method, "regularization": lam, "progress": False}
             found = {what: [] for what in [*MODELS, *itertools.combinations(MODELS, 2)]}
             for _ in range(repetitions):
                 pi = rng.dirichlet(np.ones(m), n)
@@ -114,8 +115,7 @@ def type_one_error(configurations, repetitions, rng):
                 draw_labels(q, rng),
                 q,
                 n_resamples=199,
-                method="fourier",
-                n_frequencies=FREQUENCIES,
+                method=ckce.Fourier(FREQUENCIES),
                 bandwidth=BANDWIDTH,
                 random_state=int(rng.integers(2**63)),
                 n_threads=1,
@@ -192,7 +192,7 @@ def report(scale, seed):
     lines = [
         "# Coverage of the intervals, level of the test, and pairs that CKCE ranks wrongly",
         "",
-        f"Written by `python benchmarks/coverage.py` (seed {seed}); what is simulated is described "
+        f"Written by `python studies/coverage.py` (seed {seed}); what is simulated is described "
         "there.",
         "",
         "## Coverage of 95 % intervals",
