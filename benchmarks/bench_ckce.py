@@ -91,3 +91,12 @@ def bench_cholesky(benchmark, who):
     data = inputs(1000, 10)
     value = benchmark(CHOLESKY[who], data.y_true, data.y64, data.bandwidth)
     assert value == pytest.approx(cholesky_value(1000, 10), rel=1e-9)
+
+
+@pytest.mark.parametrize("who", EXACT)
+@pytest.mark.benchmark(group="exact CKCE, n=2,000, m=2 (one pass)")
+def bench_two_classes(benchmark, who):
+    data = inputs(2000, 2)
+    rounds = {"rounds": 1} if who == "literal formula" else {"rounds": 3}
+    value = benchmark.pedantic(EXACT[who], (data.y_true, data.y64, data.bandwidth), **rounds)
+    assert value == pytest.approx(exact_value(2000, 2), rel=1e-6)  # float32 rows miss the simplex

@@ -133,6 +133,12 @@ def targets(r):
     full = _relative(r.value(key, w.CHOLESKY), r.value(key, w.CHOLESKY_40))
     at_most(key, "relative error to rank 40, all rows", full, 1e-8, "", "{:.1e}")
 
+    for key, faster, more in (("line", 1.0, 2.5), ("skewed", 5.0, 8.0)):
+        at_least(key, "against cholesky", r.ratio(key, w.CHOLESKY, w.OURS), faster)
+        at_most(key, "estimate against ckce", r.ratio(key, w.ESTIMATE, w.OURS), more, "x")
+        part = _relative(r.value(key, w.PART), r.value(key, w.PLAIN_PART))
+        at_most(key, "relative error to NumPy exact, part", part, 1e-10, "", "{:.1e}")
+
     at_least("exact", "against the literal formula", r.ratio("exact", w.LITERAL, w.OURS), 80)
     at_least("exact", "against NumPy + SciPy cho_factor", r.ratio("exact", w.PLAIN, w.OURS), 12)
     at_most("exact", "extra memory", r.megabytes("exact", w.OURS), 50, " MB")
@@ -183,6 +189,8 @@ def _workload(r, key):
     true = r.value(key, w.PLAIN)
     if key == "cholesky":
         true = r.value(key, w.CHOLESKY_40)
+    if key in ("line", "skewed"):
+        true = r.value(key, w.OURS)
     rows = []
     for name, timing in timings.items():
         if timing.error:
@@ -192,7 +200,8 @@ def _workload(r, key):
         if baseline == w.PLAIN:
             row.append(f"{timings[w.PLAIN].best / timing.best:.2f}x")
         if key != "large":
-            same = not (key == "cholesky" and name in (w.PLAIN, w.FIRST_CHOLESKY, w.FIRST_EXACT))
+            others = (w.FIRST_CHOLESKY, w.FIRST_EXACT, w.PART, w.PLAIN_PART)
+            same = name not in others and not (key == "cholesky" and name == w.PLAIN)
             row.append(f"{_relative(timing.value, true):.1e}" if same else "")
         memory = r.memory.get(key, {}).get(name)
         row.append(f"{_bytes(memory['rss'])} ({_bytes(memory['anonymous'])})" if memory else "")
@@ -269,6 +278,11 @@ def render(r, command, elapsed, data_name):
             parts.append(
                 "`NumPy` is its Fourier estimate with D = 100. The relative difference is to rank "
                 "40; *part* is the first 20,000 rows.\n"
+            )
+        if key in ("line", "skewed"):
+            parts.append(
+                "The exact kernel, bandwidth 0.5, or the median of skewed predictions, Beta(0.05, "
+                "6.2). *part* is the first 5,000 rows; the relative difference is to `ckce`.\n"
             )
         if key == "large":
             parts.append(_large(r))

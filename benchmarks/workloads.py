@@ -27,6 +27,7 @@ PLAIN, FAST, LITERAL = "NumPy", "NumPy, our identities", "literal formula"
 TORCH = "PyTorch"
 CHOLESKY, CHOLESKY_ONE = "ckce cholesky", "ckce cholesky, 1 thread"
 CHOLESKY_40, FIRST_CHOLESKY, FIRST_EXACT = "cholesky, rank 40", "cholesky, part", "exact, part"
+ESTIMATE, PART, PLAIN_PART = "ckce.estimate", "ckce, part", "NumPy exact, part"
 SMALLER, PRODUCT, PRODUCT_SMALLER = "ckce, n / 5", "one product", "one product, n / 5"
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
@@ -185,6 +186,39 @@ def large(inputs, only=None):
     ]
 
 
+def two_classes(y, q, gamma, only):
+    """Beside value and estimate: the factor that auto took before, and NumPy on the first rows."""
+    part = min(5_000, len(y))
+    options = {"bandwidth": gamma}
+    contenders = [
+        Contender(OURS, lambda: ckce.ckce(y, q, **options)),
+        Contender(ONE, lambda: ckce.ckce(y, q, n_threads=1, **options), rounds=3),
+        Contender(ESTIMATE, lambda: ckce.estimate(y, q, **options).value),
+        Contender(CHOLESKY, lambda: ckce.ckce(y, q, method="cholesky", **options), rounds=2),
+    ]
+    if only is None:
+        contenders += [
+            Contender(PART, lambda: ckce.ckce(y[:part], q[:part], **options)),
+            Contender(
+                PLAIN_PART, lambda: numpy_plain.ckce_exact(y[:part], q[:part], gamma), rounds=1
+            ),
+        ]
+    return contenders
+
+
+def line(inputs, only=None):
+    p = inputs.y32[:, 1].astype(np.float64)  # rows of float32 miss the simplex
+    return two_classes(inputs.y_true, np.stack([1 - p, p], 1), 0.5, only)
+
+
+def skewed(inputs, only=None):
+    """Rare positives, whose predictions span thousands of median distances."""
+    rng = np.random.default_rng(0)
+    p = rng.beta(0.05, 6.2, inputs.n)
+    y, q = (rng.random(inputs.n) < p).astype(np.int64), np.stack([1 - p, p], 1)
+    return two_classes(y, q, ckce.median_bandwidth(q), only)
+
+
 _FOURIER_MEMORY = (OURS, MIXED, PLAIN)
 
 WORKLOADS = {
@@ -198,6 +232,10 @@ WORKLOADS = {
         "fourier n=1,000,000 m=2 D=100", 1_000_000, 20_000, 2, fourier, _FOURIER_MEMORY
     ),
     "cholesky": Workload("cholesky n=1,000,000 m=2", 1_000_000, 20_000, 2, cholesky, (CHOLESKY,)),
+    "line": Workload("two classes n=1,000,000 m=2", 1_000_000, 20_000, 2, line, (OURS, ESTIMATE)),
+    "skewed": Workload(
+        "two classes, skewed n=100,000 m=2", 100_000, 5_000, 2, skewed, (OURS, ESTIMATE)
+    ),
     "exact": Workload("exact n=5,000 m=10", 5_000, 2_500, 10, exact, (OURS, PLAIN)),
     "jkce": Workload("exact JKCE n=20,000 m=10", 20_000, 2_500, 10, jkce, (OURS, PLAIN)),
     "large": Workload("exact n=50,000 m=10", 50_000, 12_500, 10, large, (OURS,)),

@@ -157,7 +157,7 @@ def wrong_pairs(n, repetitions, rng):
             wrong += pair.better == "A"
             significant += pair.better == "A" and pair.significant
             rail += any(warning.name == "marginals" for warning in c.warnings)
-            values = {model.name: model.debiased for model in c.models}
+            values = {model.name: model.ckce_debiased for model in c.models}
             ratios.append((values["A"], values["B"]))
         mean_a, mean_b = np.mean(ratios, axis=0)
         ratio = mean_a / mean_b

@@ -1,9 +1,13 @@
 """The command line: what it prints, and what it says of wrong uses."""
 
 import argparse
+import contextlib
+import gzip
+import inspect
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,8 +19,8 @@ import pytest
 from shared import sample
 
 import ckce
-from ckce._cli import main as cli
 from ckce._cli.main import main
+from ckce._cli.parser import make_parser
 
 Y, Q = sample(150, 3)
 SHARP = Q**3 / (Q**3).sum(axis=1, keepdims=True)
@@ -78,7 +82,7 @@ SAME = [
     "score preds.csv --probs p",
     "score preds.csv --probs p0,p1,p2",
     "score preds.csv --probs *",
-    "score logprobs.npz --input logprobs",
+    "score logprobs.npz --input log_probs",
     "score scaled.npz --normalize",
     "score one_based.npz --classes 1..3",
     "score names.npz --classes a,b,c",
@@ -112,7 +116,7 @@ def test_shards_are_one_data_set(run):
     np.savez("second.npz", probs=Q[70:], labels=Y[70:])
     code, out, _ = run("score first.npz second.npz --shards --quiet")
     assert code == 0
-    assert float(out) == ckce.ckce(Y, Q)
+    assert float(out) == ckce.estimate(Y, Q).debiased
 
 
 def test_tables_of_score(run):
@@ -148,7 +152,7 @@ def test_compare_with_shared_labels_and_names(run):
     code, out, err = run(line)
     assert (code, err) == (0, "")
     c = ckce.compare(Y, {"good": Q, "bad": SHARP}, kernel="gaussian")
-    assert out == "".join(f"{model.name}\t{model.debiased!r}\n" for model in c.models)
+    assert out == "".join(f"{e.name}\t{e.ckce_debiased!r}\n" for e in c.models)
 
 
 def test_labels_may_differ_but_that_is_said(run):
@@ -160,19 +164,15 @@ def test_labels_may_differ_but_that_is_said(run):
     assert json.loads(out)["models"][1]["accuracy"] == ckce.accuracy(Y[::-1], SHARP)
 
 
-def test_table_of_compare(run, monkeypatch):
+def test_table_of_compare(run, tmp_path):
     write_files()
-    monkeypatch.setenv("COLUMNS", "120")
-    out = run("compare sharp.npz preds.npz --text")[1]
     c = ckce.compare(Y, {"sharp": SHARP, "preds": Q})
-    header = "model accuracy log loss Brier ECE JKCE CKCE floor debiased from to"
-    assert out.splitlines()[1].split() == header.split()
-    for line in (c.headline, c.pairs[0].sentence, *(rail.message for rail in c.warnings)):
-        assert line in out
-    monkeypatch.setenv("COLUMNS", "72")
-    narrow = run("compare sharp.npz preds.npz --text")[1].splitlines()[1:4]
-    assert max(map(len, narrow)) <= 72
-    assert narrow[0].split()[-5:] == ["CKCE", "floor", "debiased", "from", "to"]
+    assert run("compare sharp.npz preds.npz --text")[1] == f"{c}\n"
+    header = next(line for line in str(c).splitlines() if line.startswith("model"))
+    shown = on_a_terminal(tmp_path, "compare sharp.npz preds.npz", COLUMNS="60", NO_COLOR="1")
+    narrow = next(line for line in shown.splitlines() if line.startswith("model"))
+    assert 30 < len(narrow) <= 60 < len(header)
+    assert header.split()[: len(narrow.split())] == narrow.split()  # the first matter most
 
 
 def test_models_of_the_same_name_keep_their_folders(run):
@@ -184,21 +184,24 @@ def test_models_of_the_same_name_keep_their_folders(run):
 
 def test_report(run):
     write_files()
-    code, out, err = run("report sharp.npz preds.npz -o page.html --no-sensitivity --title Two")
+    line = "report sharp.npz preds.npz -o page.html --no-sensitivity --title Two --subtitle Monday"
+    code, out, err = run(line)
     assert (code, err) == (0, "")
     page = ckce.report(
         Y,
         {"sharp": SHARP, "preds": Q},
         title="Two",
+        subtitle="Monday",
         sensitivity=False,
-        command="ckce report sharp.npz preds.npz -o page.html --no-sensitivity --title Two",
+        command=f"ckce {line}",
     )
     with open("page.html", encoding="utf-8") as file:
         assert file.read() == page.html
     size = os.path.getsize("page.html")
     assert json.loads(out) == {"report": "page.html", "bytes": size, "headline": page.headline}
     assert run("report preds.npz -o page.html --quiet")[1] == "page.html\n"
-    assert run("report preds.npz -o page.html --text")[1].startswith("There is no evidence that pr")
+    alone = ckce.report(Y, {"preds": Q}).headline
+    assert run("report preds.npz -o page.html --text")[1].startswith(f"{alone}\nwrote page.html (")
 
 
 def test_report_names_the_classes(run):
@@ -208,7 +211,8 @@ def test_report_names_the_classes(run):
         file.write("\n".join(["label,p_a,p_b,p_c", *rows]))
     assert run("report named.csv --probs p_* -o page.html")[0] == 0
     with open("page.html", encoding="utf-8") as file:
-        assert re.search(r"<title>[abc]: \d+\.\d% of CKCE", file.read())
+        page = file.read()
+    assert all(f"<td>{name}</td>" in page or f">{name}<" in page for name in "abc")
 
 
 def test_states(run):
@@ -220,9 +224,11 @@ def test_states(run):
         code, out, err = run(f"stream {name}.npz -o {name}.ckce --shard {name} {options}")
         assert (code, err) == (0, "")
     assert json.loads(out)["n_samples"] == 80
-    expected = ckce.ckce(
-        Y, Q, method="fourier", bandwidth=0.6, n_frequencies=40, random_state=2, kernel="gaussian"
+    alone = ckce.CKCEAccumulator(
+        3, bandwidth=0.6, random_state=2, kernel="gaussian", method=ckce.Fourier(40)
     )
+    alone.update(Y, Q)
+    expected = alone.evaluate().ckce_debiased
     for line in (
         "merge first.ckce second.ckce -o all.ckce",
         "score all.ckce",
@@ -245,6 +251,9 @@ def test_states(run):
         "and 0.7; make both with one --bandwidth\n",
         run("merge first.ckce other.ckce")[2],
     )
+    run("stream preds.npz -o landmarks.ckce --landmarks 20")
+    err = run("merge first.ckce landmarks.ckce")[2]
+    assert err.endswith("got 'fourier' and 'landmarks'\n")
     with open("all.ckce", "r+b") as file:
         file.seek(1000)
         file.write(b"x")
@@ -260,7 +269,7 @@ def test_states_on_landmarks(run):
     assert run("stream first.npz -o first.ckce --landmarks 30")[0] == 0
     code, _, err = run("stream second.npz -o second.ckce --landmarks first.ckce")
     assert (code, err) == (0, "")
-    alone = ckce.CKCEAccumulator.from_sample(Y[:70], Q[:70], n_landmarks=30)
+    alone = ckce.CKCEAccumulator.from_sample(Y[:70], Q[:70], method=ckce.Landmarks(30))
     alone.update(Y, Q)
     code, out, err = run("merge first.ckce second.ckce --json")
     assert (code, err) == (0, "")
@@ -277,7 +286,8 @@ def test_states_on_landmarks(run):
         "--landmarks first.ckce --bandwidth 0.1": "argument --bandwidth: first.ckce has",
         "--landmarks 0": "argument --landmarks: must be an integer from 1 to",
         "--landmarks missing.ckce": "missing.ckce",
-        "--landmarks 20 --frequencies 7": "landmarks are the features, got n_frequencies=7",
+        "--landmarks 20 --frequencies 7": "--frequencies: belongs to --method fourier, got --landm",
+        "--method fourier --landmarks 20": "--landmarks: belongs to --method landmarks, got --met",
     }.items():
         code, out, err = run(f"stream second.npz -o refused.ckce {line}")
         assert code > 0
@@ -289,7 +299,7 @@ def test_many_predictions_stay_on_disk(run, monkeypatch):
     write_files()
     np.savez_compressed("preds.npz", probs=Q, labels=Y)
     expected = run("score preds.npz")
-    monkeypatch.setattr("ckce._cli.commands._IN_MEMORY", 100)
+    monkeypatch.setattr("ckce._cli.reading._IN_MEMORY", 100)
     seen = []
     evaluate = ckce.evaluate
     monkeypatch.setattr(
@@ -297,6 +307,310 @@ def test_many_predictions_stay_on_disk(run, monkeypatch):
     )
     assert run("score preds.npz") == expected
     assert isinstance(seen[0].base, np.memmap)
+
+
+def test_quiet_is_the_debiased_value_everywhere(run):
+    write_files()
+    expected = ckce.estimate(Y, Q).debiased
+    assert float(run("score preds.npz --quiet")[1]) == expected
+    width = ckce.estimate(Y, Q).bandwidth
+    out = run(f"compare preds.npz sharp.npz --bandwidth {width!r} --quiet")[1]
+    assert float(out.splitlines()[0].split("\t")[1]) == pytest.approx(expected, rel=1e-12)
+    run(f"stream preds.npz -o all.ckce --bandwidth {width!r}")
+    state = ckce.CKCEAccumulator.load("all.ckce").evaluate()
+    assert float(run("score all.ckce --quiet")[1]) == state.ckce_debiased
+
+
+def test_names_without_an_order_are_sorted_and_said(run):
+    write_files()
+    names = np.array(["dog", "cat", "eel"])[Y]  # columns in another order than the alphabet
+    np.savez("animals.npz", probs=Q, labels=names)
+    code, out, err = run("score animals.npz --quiet")
+    assert code == 0
+    assert float(out) == ckce.estimate(np.array([1, 0, 2])[Y], Q).debiased
+    assert err == (
+        "ckce: warning: animals.npz array 'labels' holds names, and nothing tells which column each "
+        "belongs to: the columns are taken to be 'cat', 'dog', 'eel', in sorted order; name them "
+        "with --classes if that is wrong\n"
+    )
+    code, out, err = run("score animals.npz --quiet --classes dog,cat,eel")
+    assert (code, err) == (0, "")
+    assert float(out) == ckce.estimate(Y, Q).debiased
+    with open("animals.csv", "w") as file:
+        rows = (f"{y},{','.join(map(repr, q))}" for y, q in zip(names, Q.tolist(), strict=True))
+        file.write("\n".join(["label,p_dog,p_cat,p_eel", *rows]))
+    code, out, err = run("score animals.csv --probs p_* --quiet")
+    assert (code, err) == (0, "")
+    assert float(out) == ckce.estimate(Y, Q).debiased
+    np.savez("two.npz", probs=Q, labels=np.where(Y == 0, "dog", "cat"))
+    assert "holds 2 names, 'cat', 'dog', but there are 3 classes" in run("score two.npz")[2]
+    np.savez("digits.npz", probs=Q, labels=Y.astype(str))
+    assert "holds numbers as text, '0', '1', '2'; save integers" in run("score digits.npz")[2]
+
+
+def test_messages_keep_the_names_of_the_file(run):
+    columns = [f"{y},{','.join(map(repr, q))}" for y, q in zip(Y + 1, Q.tolist(), strict=True)]
+    with open("own.csv", "w") as file:
+        file.write("\n".join(["y_true,y_prob_0,y_prob_1,y_prob_2", *columns]))
+    assert "it has 'y_true', 'y_prob_0', 'y_prob_1', 'y_prob_2'; name" in run("score own.csv")[2]
+    err = run("score own.csv --labels y_true")[2]
+    assert "no column 'probs', it has 'y_true'" in err
+    err = run("score own.csv --labels y_true --probs y_prob")[2]
+    assert re.search(
+        r"own\.csv column 'y_true' row \d+ is 3, expected 0\.\.2 .*--classes 1\.\.3", err
+    )
+    err = run("score own.csv --labels y_true --probs y_prob --input log_probs --classes 1..3")[2]
+    assert "own.csv columns 'y_prob_0' to 'y_prob_2' row" in err
+    err = run("compare own.csv own.csv --names a,b --labels y_true --probs y_prob")[2]
+    assert "model 'a': column 'y_true' row" in err
+
+
+def test_long_work_is_announced(run, monkeypatch):
+    write_files()
+    monkeypatch.setattr("ckce._cli.prices._LONG", 0.0)
+    line = r"ckce: note: 150 rows, 3 classes, method exact: this may take about 10 seconds\n"
+    assert re.fullmatch(line, run("score preds.npz")[2])
+    err = run("score preds.csv --probs p --method fourier --threads 1")[2]
+    rows = int(re.match(r"ckce: note: about (\d+) rows, 3 classes, method fourier", err)[1])
+    assert rows == pytest.approx(150, rel=0.2)
+    assert run("score preds.npz --quiet")[2] == ""
+    assert run("compare preds.npz sharp.npz")[2].startswith("ckce: note: 2 models, 150 rows")
+    monkeypatch.undo()
+    from ckce._cli.prices import duration
+
+    assert [duration(s) for s in (7, 61, 8000)] == [
+        "about 10 seconds",
+        "about 2 minutes",
+        "about 3 hours",
+    ]
+
+
+def test_several_models_in_one_file(run):
+    write_files()
+    np.savez("both.npz", labels=Y, good=Q, bad=SHARP, ids=np.arange(150.0))
+    wide = np.column_stack([Y, Q, SHARP]).tolist()
+    header = ["label", *(f"good_{j}" for j in range(3)), *(f"bad_{j}" for j in range(3))]
+    lines = [",".join([str(int(y)), *map(repr, row)]) for y, *row in wide]
+    with open("both.csv", "w") as file:
+        file.write("\n".join([",".join(header), *lines]))
+    with open("both.jsonl", "w") as file:
+        for y, *row in wide:
+            file.write(json.dumps({"label": int(y), "good": row[:3], "bad": row[3:]}) + "\n")
+    expected = ckce.compare(Y, {"good": Q, "bad": SHARP}).to_dict()
+    for line in (
+        "both.npz",
+        "both.npz --models good,bad",
+        "both.csv",
+        "both.csv --models good=good_*,bad=bad",
+        "both.jsonl",
+    ):
+        code, out, err = run(f"compare {line}")
+        assert (code, err) == (0, "")
+        assert json.loads(out) == {"files": [line.split()[0]], **expected}
+    named = run("compare both.npz --models good,bad --names x,y --quiet")[1]
+    assert [line.split("\t")[0] for line in named.splitlines()] == ["x", "y"]
+    code, out, _ = run("report both.csv --models a=good,b=bad --no-sensitivity")
+    assert code == 0
+    assert json.loads(out)["report"] == "ckce-report.html"
+    assert os.path.getsize("ckce-report.html") == json.loads(out)["bytes"]
+    for line, words in {
+        "compare both.npz preds.npz --models good,bad": "names models of one file, got 2 files",
+        "compare both.npz --models good,good": "must give different names",
+        "compare both.csv --models good,badd": "no column 'badd', .*; did you mean 'bad_\\*'",
+    }.items():
+        code, _, err = run(line)
+        assert code > 0
+        assert re.search(words, err)
+
+
+def test_weights_reach_the_metric(run):
+    write_files()
+    weights = 1.0 + np.arange(150) % 3
+    np.savez("weighted.npz", probs=Q, labels=Y, w=weights)
+    np.save("w.npy", weights)
+    expected = ckce.estimate(Y, Q, sample_weight=weights).debiased
+    for line in ("weighted.npz --weights w", "preds.npz --weights w.npy"):
+        code, out, err = run(f"score {line} --quiet")
+        assert (code, err) == (0, "")
+        assert float(out) == expected
+    out = run("compare preds.npz sharp.npz --weights w.npy")[1]
+    both = ckce.compare(Y, {"preds": Q, "sharp": SHARP}, sample_weight=weights)
+    assert json.loads(out)["signature"] == both.signature
+    np.savez("other.npz", probs=SHARP, labels=Y, w=weights[::-1])
+    assert (
+        "weights must be the same in all files"
+        in run("compare weighted.npz other.npz --weights w")[2]
+    )
+    run("stream weighted.npz -o w.ckce --weights w --bandwidth 0.5")
+    assert json.loads(run("score w.ckce")[1])["weight"] == weights.sum()
+
+
+def piped(words, data, folder):
+    return subprocess.run(
+        [sys.executable, "-m", "ckce", *words], input=data, capture_output=True, cwd=folder
+    )
+
+
+@pytest.mark.parametrize("kind", ["npz", "csv", "csv.gz", "jsonl", "parquet", "tsv", "arrow"])
+def test_standard_input(tmp_path, kind, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_files()
+    if kind == "npz":
+        data = (tmp_path / "preds.npz").read_bytes()
+    elif kind == "jsonl":
+        rows = zip(Y.tolist(), Q.tolist(), strict=True)
+        data = "\n".join(
+            json.dumps({"label": y, "p0": q[0], "p1": q[1], "p2": q[2]}) for y, q in rows
+        )
+        data = data.encode()
+    elif kind in ("parquet", "arrow"):
+        pa = pytest.importorskip("pyarrow")
+        table = pa.table({"label": Y, **{f"p{j}": Q[:, j] for j in range(3)}})
+        sink = pa.BufferOutputStream()
+        if kind == "parquet":
+            __import__("pyarrow.parquet").parquet.write_table(table, sink)
+        else:
+            with pa.ipc.new_stream(sink, table.schema) as writer:
+                writer.write_table(table)
+        data = sink.getvalue().to_pybytes()
+    else:
+        data = (tmp_path / "preds.csv").read_bytes()
+        data = data.replace(b",", b"\t") if kind == "tsv" else data
+        data = gzip.compress(data) if kind.endswith("gz") else data
+    words = ["score", "-", "--quiet"] + ([] if kind == "npz" else ["--probs", "p"])
+    done = piped(words, data, tmp_path)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert float(done.stdout) == pytest.approx(ckce.estimate(Y, Q).debiased, rel=1e-12)
+
+
+def test_standard_input_that_is_wrong(tmp_path):
+    wrong = {
+        b"": "standard input is empty, expected predictions",
+        b"label,p0,p1\n0,1,zero\n": "standard input line 2 column 'p1' is 'zero', expected a number",
+        b"\x1f\x8bnothing": "standard input is not a whole gzip file",
+    }
+    for data, words in wrong.items():
+        done = piped(["score", "-", "--probs", "p"], data, tmp_path)
+        assert (done.returncode, done.stdout) == (1, b"")
+        assert done.stderr.decode() == f"ckce: error: {words}\n"
+    done = piped(["compare", "-", "-"], b"", tmp_path)
+    assert (done.returncode, b"can be read once" in done.stderr) == (2, True)
+
+
+def test_standard_output(tmp_path):
+    np.savez(tmp_path / "p.npz", probs=Q, labels=Y)
+    before = set(tmp_path.iterdir())
+    done = piped(["report", "p.npz", "-o", "-"], b"", tmp_path)
+    assert done.stdout.startswith(b"<!DOCTYPE html>")
+    assert done.stdout.endswith(b"</html>\n")
+    assert b"wrote - (" in done.stderr
+    done = piped(["report", "p.npz", "-o", "/dev/stdout", "--quiet"], b"", tmp_path)
+    assert (done.stdout.count(b"DOCTYPE"), done.stdout[-8:], done.stderr) == (1, b"</html>\n", b"")
+    done = piped(["stream", "p.npz", "-o", "-", "--bandwidth", "1", "--quiet"], b"", tmp_path)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert ckce.CKCEAccumulator.from_bytes(done.stdout).n_samples == 150
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_plot(run, monkeypatch):
+    pytest.importorskip("matplotlib")
+    write_files()
+    code, out, err = run("plot preds.npz sharp.npz")
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    assert found["plot"] == "ckce-plot.png"
+    with open("ckce-plot.png", "rb") as file:
+        assert file.read(8) == b"\x89PNG\r\n\x1a\n"
+    for line in ("preds.npz --class 1 --bins 5", "names.npz --classes a,b,c --class b"):
+        assert run(f"plot {line} -o one.svg --quiet")[:2] == (0, "one.svg\n")
+        with open("one.svg") as file:
+            assert "<svg" in file.read()
+    assert run("plot preds.npz -o nowhere/p.png")[2].startswith("ckce: error: the folder nowhere")
+    assert "7" in run("plot preds.npz --class 7")[2]
+
+
+def test_options_are_those_of_the_library(run):
+    """What was not given is not passed, so that defaults stand in one place."""
+    write_files()
+    lines = {
+        "--method exact --tol 1e-6": {"method": ckce.Exact(tol=1e-6)},
+        "--frequencies 20 --sampler sobol": {"method": ckce.Fourier(20, "sobol")},
+        "--rank 30 --pivoting random": {"method": ckce.Cholesky(30, pivoting="random")},
+        "--method cholesky --tol 1e-4": {"method": ckce.Cholesky(tol=1e-4)},
+        "--landmarks 40": {"method": ckce.Landmarks(40)},
+        "--method landmarks": {"method": "landmarks"},
+        "--reduction top_label --level 0.8": {"reduction": "top_label", "level": 0.8},
+        "--kernel laplace --seed 3 --test": {"kernel": "laplace", "random_state": 3, "test": True},
+    }
+    both = {"preds": Q, "sharp": SHARP}
+    for words, options in lines.items():
+        if takes(ckce.evaluate, options):
+            expected = {"files": ["preds.npz"], **ckce.evaluate(Y, Q, **options).to_dict()}
+            check_json(run(f"score preds.npz {words}"), expected)
+        files = ["preds.npz", "sharp.npz"]
+        if options.get("reduction") != "class_wise":
+            expected = {"files": files, **ckce.compare(Y, both, **options).to_dict()}
+            check_json(run(f"compare {' '.join(files)} {words}"), expected)
+        if takes(ckce.report, options):
+            assert run(f"report preds.npz {words} --no-sensitivity -o page.html")[::2] == (0, "")
+
+
+def takes(function, options):
+    return set(options) <= set(inspect.signature(function).parameters)
+
+
+def check_json(ran, expected):
+    code, out, err = ran
+    assert (code, err) == (0, "")
+    assert json.loads(out) == json.loads(json.dumps(expected))
+
+
+COMPLETED = {
+    ("sco",): ["score"],
+    ("score", "--meth"): ["--method"],
+    ("score", "--method", "ch"): ["cholesky"],
+    ("stream", "--method", ""): ["fourier", "landmarks"],
+    ("completion", "z"): ["zsh"],
+    ("merge", "--out"): ["--output"],
+}
+
+
+def test_bash_completes_words(run, tmp_path):
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("no bash")
+    code, script, err = run("completion bash")
+    assert (code, err) == (0, "")
+    for words, expected in COMPLETED.items():
+        line = " ".join(["ckce", *(repr(word) for word in words)])
+        ask = f"COMP_WORDS=({line}); COMP_CWORD={len(words)}; _ckce; printf '%s\n' \"${{COMPREPLY[@]}}\""
+        done = subprocess.run(
+            [bash, "-c", f"{script}\n{ask}"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert (done.stdout.split(), done.stderr) == (expected, "")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completions_know_every_word(run, shell):
+    code, script, err = run(f"completion {shell}")
+    assert (code, err) == (0, "")
+    (commands,) = (a for a in make_parser()._actions if isinstance(a, argparse._SubParsersAction))
+    for name, command in commands.choices.items():
+        assert name in script
+        for action in command._actions:
+            for option in action.option_strings:
+                assert (option if shell != "fish" else option.lstrip("-")) in script
+            for choice in action.choices or ():
+                assert choice in script
+    path = shutil.which(shell)
+    if path is not None:
+        with open("script", "w") as file:
+            file.write(script)
+        subprocess.run([path, "-n", "script"], check=True)
 
 
 def test_demo(run):
@@ -318,11 +632,11 @@ WRONG = [
     ("score not.npz", 1, r"not\.npz is not an npz file"),
     ("score huge.npy --labels y.npy", 1, "has a header of 4294967295 bytes"),
     ("score objects.npz", 1, "holds Python objects, which are never unpickled"),
-    ("score q.npy", 1, r"q\.npy holds one array: give the labels as another file, --labels "),
+    ("score q.npy", 1, r"q\.npy holds one array; give the labels as another file, --labels "),
     ("score q.npy --labels yy.npy", 1, r"yy\.npy does not exist; did you mean 'y\.npy'"),
     ("score preds.npz --probs prob", 1, "no array 'prob', it holds .*; did you mean 'probs'"),
     ("score preds.npz --labels lables", 1, "no array 'lables', .*; did you mean 'labels'"),
-    ("score preds.npz --labels xyz", 1, "no array 'xyz', .*; name one with --labels"),
+    ("score preds.npz --labels xyz", 1, "no array 'xyz', .*; name it with --labels"),
     (
         "score preds.csv",
         1,
@@ -330,36 +644,61 @@ WRONG = [
     ),
     ("score preds.csv --probs p0,p1,p3", 1, "no column 'p3', it has .* with --probs, '"),
     ("score hole.csv --probs p", 1, "line 2 column 'p2' is '', expected a number"),
-    ("score one_based.npz", 1, r"labels row \d+ is 3, expected 0\.\.2 .*pass --classes 1\.\.3"),
-    ("score logits.npz", 1, r"probs row \d+ column \d+ is .*; pass --input logits if these are"),
-    ("score logits.npz --input logprobs", 1, "a log-probability is at most 0; pass --input logits"),
+    (
+        "score one_based.npz",
+        1,
+        r"array 'labels' row \d+ is 3, expected 0\.\.2 .*pass --classes 1\.\.3",
+    ),
+    (
+        "score logits.npz",
+        1,
+        r"array 'probs' row \d+ column \d+ is .*; pass --input logits if these are",
+    ),
+    (
+        "score logits.npz --input log_probs",
+        1,
+        "row 0 column 0 is .* pass --input logits",
+    ),
     ("score percent.npz", 1, "expected probabilities .* divide by 100 if they are percentages"),
     ("score scaled.npz", 1, r"row 0 sums to 0\.9.*pass --normalize to rescale"),
     ("score unequal.npz", 1, "has 149 rows, but .* has 150"),
     ("score empty.npz", 1, r"empty\.npz has no rows"),
     ("score nan.npz", 1, "row 7 column 2 is nan"),
-    ("score real_labels.npz", 1, "labels must hold integers or strings, got dtype float64"),
+    ("score real_labels.npz", 1, "array 'labels' must hold integers or strings, got dtype float64"),
     ("score one_hot.npz", 1, r"must have shape \(n_samples,\), got \(150, 3\)"),
     ("score cube.npz", 1, r"shape \(n_samples, n_classes\).*got \(1, 150, 3\)"),
     ("score names.npz --classes a,b,d", 1, r"row \d+ has the label 'c', but the classes are 'a'"),
     ("score preds.npz --classes a,b", 1, "classes must give 3 distinct names, got 'a', 'b'"),
     ("score preds.npz --classes 5..7", 1, r"has the label \d, but the classes are '5'"),
     ("score preds.npz --kernel linear --bandwidth 2", 1, "kernel='linear' takes no bandwidth"),
-    ("score preds.npz --input logits --normalize", 1, "normalize and from_logits exclude"),
+    (
+        "score preds.npz --input logits --normalize",
+        2,
+        "--normalize: is for probabilities, got --inp",
+    ),
+    (
+        "score y.npy --labels y.npy",
+        1,
+        r"y\.npy must hold probabilities, got dtype int64, as labels",
+    ),
+    (
+        "score preds.npz --probs xyz",
+        1,
+        "no array 'xyz', it holds 'probs', 'labels'; name it with --p",
+    ),
     ("score preds.npz preds.npz", 2, "score takes one data set, got 2 files; pass --shards"),
-    ("compare preds.npz", 2, "compare takes at least 2 files, .* got 1; use ckce score for one"),
+    ("compare preds.npz", 1, "of several models, got one, 'probs'; .* or use ckce score for one"),
+    ("compare preds.npz --probs probs", 2, "at least 2 files, .* got 1 with --probs; use ckce sco"),
     ("compare preds.npz preds.npz", 2, "each file must be given once"),
     ("compare preds.npz sharp.npz --names a", 2, "--names: must give 2 different names, got a"),
     ("compare preds.npz sharp.npz --level 2", 2, "--level: must be between 0 and 1, got '2'"),
     ("compare preds.npz four.npz", 1, "one shape, since rows are paired, got .*150, 3"),
-    ("compare preds.npz logits.npz", 1, "model 'logits': probs row .* pass --input logits"),
+    ("compare preds.npz logits.npz", 1, "model 'logits': array 'probs' row .* pass --input logits"),
     ("stream preds.npz", 2, "the following arguments are required: -o/--output"),
     ("stream preds.npz -o state.npz", 2, "--output: must end in .ckce, got 'state.npz'"),
-    ("stream logprobs.npz -o a.ckce --input logprobs", 2, "--input: stream takes probs or logits"),
     ("stream logits.npz -o a.ckce", 1, "pass --input logits if these are logits"),
     ("merge preds.npz", 1, "preds.npz must be a state file .* that ckce stream has written"),
     ("merge nothing.ckce", 1, "nothing.ckce"),
-    ("report preds.npz", 2, "the following arguments are required: -o/--output"),
     (
         "report preds.npz -o nowhere/page.html",
         1,
@@ -368,7 +707,11 @@ WRONG = [
     ("report preds.npz -o folder", 1, "folder is a directory; name a file in it with -o"),
     ("score", 2, "the following arguments are required: FILE"),
     ("score preds.npz --lables y.npy", 2, "unknown option '--lables'; did you mean '--labels'"),
-    ("score preds.npz --bandwidth wide", 2, "--bandwidth: must be 'median' or a positive number"),
+    (
+        "score preds.npz --bandwidth wide",
+        2,
+        "--bandwidth: must be 'median', 'default' or a positive",
+    ),
     ("score preds.npz --bandwidth -1", 2, "--bandwidth"),
     (
         "score preds.npz --regularization 0",
@@ -384,7 +727,9 @@ WRONG = [
     ("score preds.npz --classes 3..1", 2, r"must be a range such as 1\.\.10, got '3\.\.1'"),
     ("score preds.npz --json --quiet", 2, "not allowed with argument --json"),
     ("scroe preds.npz", 2, r"unknown command 'scroe'; did you mean 'score'\? \(see ckce --help\)"),
-    ("bench now", 2, "unexpected argument 'now'"),
+    ("bench", 2, "unknown command 'bench'"),
+    ("completion tcsh", 2, "argument SHELL must be one of 'bash', 'zsh', 'fish', got 'tcsh'"),
+    ("plot preds.npz -o plot.gif", 2, "must end in .png or .svg or .pdf, got 'plot.gif'"),
     ("demo now", 2, "unexpected argument 'now'"),
     ("--vresion", 2, "unknown option '--vresion'; did you mean '--version'"),
 ]
@@ -401,7 +746,7 @@ def test_wrong_uses(run, line, code, message):
 
 
 def test_every_command_is_misused():
-    (commands,) = (a for a in cli._parser()._actions if isinstance(a, argparse._SubParsersAction))
+    (commands,) = (a for a in make_parser()._actions if isinstance(a, argparse._SubParsersAction))
     assert set(commands.choices) <= {line.split()[0] for line, _, _ in WRONG if line}
 
 
@@ -464,7 +809,7 @@ def test_interrupt(run):
     timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     try:
-        assert run("score p.npz --method exact") == (130, "", "ckce: error: interrupted\n")
+        assert run("score p.npz --method exact --quiet") == (130, "", "ckce: error: interrupted\n")
     finally:
         timer.join()
         signal.signal(signal.SIGINT, before)
@@ -484,15 +829,40 @@ def test_a_reader_that_leaves(tmp_path):
     assert (process.returncode, process.stderr) == (0, b"")
 
 
-def test_on_a_terminal_there_are_tables_and_colours(tmp_path):
+def on_a_terminal(folder, line, **environment):
+    """What a terminal shows of a command."""
     pty = pytest.importorskip("pty")
-    np.savez(tmp_path / "p.npz", probs=Q, labels=Y)
     ours, theirs = pty.openpty()
-    environment = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"TERM": "xterm"}
-    words = [sys.executable, "-m", "ckce", "score", "p.npz"]
-    subprocess.run(words, cwd=tmp_path, stdout=theirs, env=environment, check=True)
+    inherited = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS")}
+    subprocess.run(
+        [sys.executable, "-m", "ckce", *line.split()],
+        cwd=folder,
+        stdout=theirs,
+        stderr=theirs,
+        env=inherited | {"TERM": "xterm"} | environment,
+    )
     os.close(theirs)
-    shown = os.read(ours, 10_000).decode()
+    shown = b""
+    with contextlib.suppress(OSError):  # the end of a terminal
+        while more := os.read(ours, 10_000):
+            shown += more
     os.close(ours)
+    return shown.decode().replace("\r\n", "\n")
+
+
+def test_on_a_terminal_there_are_tables_and_colours(tmp_path):
+    np.savez(tmp_path / "p.npz", probs=Q, labels=Y)
+    shown = on_a_terminal(tmp_path, "score p.npz")
     assert "\x1b[1m" in shown
     assert "debiased" in shown
+
+
+def test_lines_break_at_words(tmp_path):
+    np.savez(tmp_path / "p.npz", probs=Q, labels=Y)
+    np.savez(tmp_path / "sharp.npz", probs=SHARP, labels=Y)
+    whole = str(ckce.evaluate(Y, Q)).split()
+    for line in ("score p.npz", "compare p.npz sharp.npz", "score p.npz --probs nothing"):
+        shown = on_a_terminal(tmp_path, line, COLUMNS="50", NO_COLOR="1")
+        assert all(len(each) <= 50 for each in shown.splitlines() if "|" not in each), shown
+        if line == "score p.npz":
+            assert shown.split() == ["p.npz", *whole]

@@ -7,6 +7,7 @@ import pickle
 from statistics import NormalDist
 
 import matplotlib as mpl
+import matplotlib.pyplot
 import numpy as np
 import pytest
 from shared import sample
@@ -14,6 +15,7 @@ from shared import sample
 import ckce
 from ckce import reference
 from ckce._compare.pairs import holm
+from ckce._compare.sensitivity import run_sensitivity
 
 mpl.use("agg")
 
@@ -56,19 +58,19 @@ def test_each_model_is_its_estimate_at_the_common_bandwidth(options):
     for model in c.models:
         e = ckce.estimate(Y, Q[model.name], **options, **common)
         low, high = e.interval()
-        assert (model.ckce, model.floor, model.debiased) == (e.value, e.floor, e.debiased)
-        assert (model.se, model.low, model.high) == (e.se, low, high)
+        assert (model.ckce, model.ckce_floor, model.ckce_debiased) == (e.value, e.floor, e.debiased)
+        assert (model.ckce_se, model.ckce_low, model.ckce_high) == (e.se, low, high)
         assert (c.method, c.regularization) == (e.method, e.regularization)
         w = {"sample_weight": options["sample_weight"]} if "sample_weight" in options else {}
         assert model.accuracy == ckce.accuracy(Y, Q[model.name], **w)
         assert model.log_loss == ckce.log_loss(Y, Q[model.name], **w)
         assert model.brier == ckce.brier(Y, Q[model.name], **w)
-        assert model.ece == ckce.ece(Y, Q[model.name], variant="top_label", **w)
+        assert model.ece_top_label == ckce.ece(Y, Q[model.name], variant="top_label", **w)
         shared = {k: v for k, v in options.items() if k != "regularization"}
         j = ckce.jkce_estimate(Y, Q[model.name], **shared, **common)
         assert (model.jkce, model.jkce_se) == (j.value, j.se)
     assert c.names == tuple(model.name for model in c.models)
-    assert [m.debiased for m in c.models] == sorted(m.debiased for m in c.models)
+    assert [m.ckce_debiased for m in c.models] == sorted(m.ckce_debiased for m in c.models)
 
 
 def test_bandwidth_is_the_median_over_all_within_model_pairs():
@@ -126,7 +128,7 @@ def test_a_model_against_itself(method):
     assert (pair.difference, pair.se, pair.low, pair.high) == (0.0, 0.0, 0.0, 0.0)
     assert (pair.p_value, pair.p_holm, pair.significant) == (1.0, 1.0, False)
     assert c.names == ("a", "b")
-    assert pair.sentence.startswith("no significant difference between a and b (difference 0,")
+    assert pair.sentence.startswith("no significant difference between a and b (difference 0.0000,")
     assert c.headline == "none of the 2 models is significantly better calibrated than all others"
     assert [rail.name for rail in c.warnings] == []
 
@@ -142,7 +144,7 @@ def test_labels_of_their_own():
     confidence = {name: q.max(axis=1) for name, q in Q.items()}
     c = ckce.compare(hits, confidence)
     reduced = ckce.compare(Y, Q, reduction="top_label")
-    assert [m.debiased for m in c.models] == [m.debiased for m in reduced.models]
+    assert [m.ckce_debiased for m in c.models] == [m.ckce_debiased for m in reduced.models]
     assert [p.se for p in c.pairs] == [p.se for p in reduced.pairs]
     assert "|reduction:top_label|" in reduced.signature
 
@@ -162,8 +164,8 @@ def test_sentences():
     assert c.headline == "good is the best calibrated of 3 models"
     pair = c.pair("worse", "good")
     assert pair.sentence == (
-        f"good is better calibrated than worse (difference {pair.difference:.3g}, 95 % interval "
-        f"{pair.low:.3g} to {pair.high:.3g})"
+        f"good is better calibrated than worse (difference {pair.difference:.4f}, 95 % interval "
+        f"{pair.low:.4f} to {pair.high:.4f})"
     )
     with pytest.raises(KeyError, match="no pair of 'good' and 'best'"):
         c.pair("good", "best")
@@ -215,9 +217,9 @@ def test_guard_rail_of_the_floor():
     y, q = models(seed=2)  # by chance the calibrated model is below its floor
     c = ckce.compare(y, q)
     (rail,) = (rail for rail in c.warnings if rail.name == "below_floor")
-    below = [m for m in c.models if m.ckce < m.floor]
+    below = [m for m in c.models if m.ckce < m.ckce_floor]
     assert [m.name for m in below] == ["good"]
-    assert rail.value == below[0].ckce / below[0].floor < 1
+    assert rail.value == below[0].ckce / below[0].ckce_floor < 1
     assert "for good (as low as" in rail.message
 
 
@@ -242,7 +244,7 @@ def test_guard_rail_of_the_approximation():
     fine = ckce.compare(Y, Q, method="exact", **options)
     assert "approximation" not in rail_names(fine)
     for pair in rough.pairs:
-        bounds = [m.error for m in rough.models if m.name in (pair.better, pair.worse)]
+        bounds = [m.ckce_error for m in rough.models if m.name in (pair.better, pair.worse)]
         assert pair.error == sum(bounds)
         truth = fine.pair(pair.better, pair.worse)
         by_name = {m.name: m.ckce for m in fine.models}
@@ -325,7 +327,7 @@ def test_text_html_dict_and_frame():
     assert d["warnings"][0]["name"] == c.warnings[0].name
     frame = c.to_frame()
     assert list(frame.index) == list(c.names)
-    assert frame.loc["good", "debiased"] == d["models"][0]["debiased"]
+    assert frame.loc["good", "ckce_debiased"] == d["models"][0]["ckce_debiased"]
     pairs = c.to_frame(pairs=True)
     assert list(pairs["better"]) == [p.better for p in c.pairs]
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -419,7 +421,7 @@ def test_sensitivity():
     assert s.debiased.shape == (6, 3)
     assert s.names == c.names
     own = s.debiased[0 * 3 + 3]
-    assert own == pytest.approx([m.debiased for m in c.models], rel=1e-12)
+    assert own == pytest.approx([m.ckce_debiased for m in c.models], rel=1e-12)
     e = ckce.estimate(
         Y, Q["sharp"], bandwidth=0.5 * c.bandwidth, regularization=3 * c.regularization
     )
@@ -429,8 +431,12 @@ def test_sensitivity():
     assert s.sentence == (
         "the ranking survives: 3 significant pairs of models keep their order in all 6 settings"
     )
-    assert str(s) == s.sentence
-    assert json.loads(json.dumps(s.to_dict()))["settings"][2]["debiased"] == s.debiased[2].tolist()
+    assert s.sentence in str(s)
+    assert max(map(len, str(c.sensitivity()).splitlines())) <= 100
+    assert (
+        json.loads(json.dumps(s.to_dict()))["settings"][2]["ckce_debiased"]
+        == s.debiased[2].tolist()
+    )
 
 
 def test_sensitivity_of_frequencies_and_seeds():
@@ -450,7 +456,63 @@ def test_a_ranking_that_does_not_survive():
     assert kept.tolist() == [True, True, False]
     assert s.agreement.tolist() == [1.0, 1.0, 0.0]
     assert not s.survives
-    assert s.sentence.startswith("the ranking does not survive: 1 of 1 ")
+    assert s.sentence == (
+        "there is no ranking to survive, since no pair differs significantly: the order of the models "
+        "changes in 1 of 3 settings"
+    )
+
+
+def survey(rows, significant):
+    """The sensitivity of three models with these debiased values, setting by setting."""
+    values = iter(rows)
+    return run_sensitivity(
+        lambda setting: next(values),
+        names=("a", "b", "c"),
+        significant=significant,
+        bandwidth=1.0,
+        regularization=1.0,
+        fourier=False,
+        factors=([1.0], [1.0, 2.0, 3.0]),
+        draws=([], []),
+        progress=False,
+    )
+
+
+def test_sentence_and_picture_of_the_sensitivity_tell_one_truth():
+    # a and b cannot be distinguished, and change places; c stays behind both.
+    rows = [[1.0, 2.0, 5.0], [2.0, 1.0, 5.0], [2.0, 1.0, 5.0]]
+    s = survey(rows, [("a", "c"), ("b", "c")])
+    assert s.survives
+    assert s.sentence == (
+        "the ranking survives: 2 significant pairs of models keep their order in all 3 settings; "
+        "another model comes first in 2 of them, one that cannot be distinguished from a"
+    )
+    shown = s.plot()
+    words = [text.get_text() for text in shown.texts] + [shown.get_title(loc="left")]
+    assert words[:3] == ["100%"] * 3
+    assert "*" not in "".join(words)
+    lost = survey([[1.0, 2.0, 5.0], [9.0, 1.0, 5.0], [2.0, 1.0, 5.0]], [("a", "c"), ("b", "c")])
+    assert not lost.survives
+    assert lost.sentence.startswith(
+        "the ranking does not survive: 1 of 2 significant pairs changes order in some of the 3 "
+        "settings, most often a and c (in 1); a is the best in 1 of them"
+    )
+    assert [text.get_text() for text in lost.plot().texts] == ["100%", "50%", "100%"]
+    assert lost.sentence in repr(lost).replace("\n  ", " ")
+    mpl.pyplot.close("all")
+
+
+def test_colours_of_the_pairs_do_not_saturate():
+    q = np.random.default_rng(1).dirichlet(np.ones(3), 4000)
+    y = draw(q, np.random.default_rng(2))
+    c = ckce.compare(y, {"a": q, "b": sharpened(q, 2), "c": sharpened(q, 8)})
+    z = [pair.difference / pair.se for pair in c.pairs]
+    assert max(z) > 1.5 * min(z) > 8
+    image = c.plot_pairs().images[0]
+    colours = {tuple(image.cmap(image.norm(value))) for value in z}
+    assert len(colours) == 3
+    assert image.norm.vmax >= max(z)
+    mpl.pyplot.close("all")
 
 
 @pytest.mark.parametrize(
@@ -482,7 +544,7 @@ def test_plots():
     assert [label.get_text() for label in ax.get_yticklabels()] == list(c.names)
     assert ax.get_ylim()[0] > ax.get_ylim()[1]  # the best is on top
     points = ax.containers[0].lines[0].get_xdata()
-    assert list(points) == [m.debiased for m in c.models]
+    assert list(points) == [m.ckce_debiased for m in c.models]
     ax = c.plot_pairs()
     assert len(ax.texts) == 6
     s = c.sensitivity(bandwidths=[0.5, 1.0], regularizations=[1.0, 2.0, 3.0])

@@ -58,6 +58,8 @@ class AccumulatorMachine(RuleBasedStateMachine):
     """Any order of update, merge, save, load, copy, reset; the model is the list of the rows."""
 
     states = Bundle("states")
+    m = M
+    rows: ClassVar = ROWS
     options: ClassVar = {"method": ckce.Fourier(frequencies=FREQUENCIES)}
     of_all = staticmethod(partial(ckce.ckce, **options))
 
@@ -71,7 +73,7 @@ class AccumulatorMachine(RuleBasedStateMachine):
 
     @rule(target=states)
     def new(self):
-        return self.keep(ckce.CKCEAccumulator(M, **self.options), [])
+        return self.keep(ckce.CKCEAccumulator(self.m, **self.options), [])
 
     @initialize(target=states)
     def first(self):
@@ -80,7 +82,7 @@ class AccumulatorMachine(RuleBasedStateMachine):
     @rule(state=states, begin=st.integers(0, 2900), n=st.integers(0, 1100), weighted=st.booleans())
     def update(self, state, begin, n, weighted):
         acc, parts = state
-        y, q = ROWS[0][begin : begin + n], ROWS[1][begin : begin + n]
+        y, q = (array[begin : begin + n] for array in self.rows)
         w = 1.0 + np.arange(len(y)) % 3 if weighted else np.ones(len(y))
         acc.update(y, q, sample_weight=w if weighted else None)
         parts.append((y, q, w))
@@ -88,11 +90,11 @@ class AccumulatorMachine(RuleBasedStateMachine):
     @rule(state=states, bad=st.sampled_from(["nan", "label", "sum", "columns", "weight"]))
     def refuse(self, state, bad):
         acc, _ = state
-        y, q, w = ROWS[0][:5].copy(), ROWS[1][:5].copy(), np.ones(5)
+        y, q, w = self.rows[0][:5].copy(), self.rows[1][:5].copy(), np.ones(5)
         if bad == "nan":
             q[4, 1] = np.nan
         elif bad == "label":
-            y[4] = M
+            y[4] = self.m
         elif bad == "sum":
             q[4] *= 1.1
         elif bad == "columns":
@@ -146,7 +148,7 @@ class AccumulatorMachine(RuleBasedStateMachine):
         y, q, w = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         value = acc.compute()
         agree(value, self.of_all(y, q, sample_weight=w), 1.0)
-        again = ckce.CKCEAccumulator(M, **self.options, debias=False)
+        again = ckce.CKCEAccumulator(self.m, **self.options, debias=False)
         again.update(y, q, sample_weight=w)
         agree(value, again.compute(), 1e-2)
 
@@ -167,7 +169,17 @@ class LandmarkMachine(AccumulatorMachine):
     of_all = staticmethod(partial(reference.ckce_landmarks, landmarks=LANDMARKS, bandwidth=0.6))
 
 
-for machine in (AccumulatorMachine, LandmarkMachine):
+class CellMachine(AccumulatorMachine):
+    """The same on the cells of two classes."""
+
+    m = 2
+    rows: ClassVar = sample(3000, 2)
+    options: ClassVar = {"bandwidth": 0.01}
+    of_all = staticmethod(partial(ckce.ckce, bandwidth=0.01, method="exact"))
+
+
+for machine in (AccumulatorMachine, LandmarkMachine, CellMachine):
     machine.TestCase.settings = settings(max_examples=30, stateful_step_count=25)
 test_accumulator_against_a_model = AccumulatorMachine.TestCase
 test_landmarks_against_a_model = LandmarkMachine.TestCase
+test_cells_against_a_model = CellMachine.TestCase

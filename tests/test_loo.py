@@ -129,7 +129,7 @@ def test_models_share_one_lambda():
         e = ckce.estimate(
             y, models[model.name], bandwidth=c.bandwidth, regularization=c.regularization
         )
-        assert model.debiased == e.debiased
+        assert model.ckce_debiased == e.debiased
 
 
 def test_threads_do_not_change_a_bit():

@@ -12,6 +12,7 @@ from shared import NEW_CORE, landmarks, sample
 import ckce
 from ckce._input.kernels import KERNELS
 from ckce._methods.auto import METHODS
+from ckce._methods.method import Rows
 
 Y, Q = sample(60, 3)
 FREQUENCIES = np.array([[0.1, 1 / 3, -2e-17], [1e300, 0.0, 5.0]])
@@ -172,7 +173,7 @@ LAPLACE, LINEAR = {"kernel": "laplace"}, {"kernel": "linear"}
 CANNOT = [
     ("jkce", ckce.Exact(tol=1e-3), {}, "exact JKCE is a sum"),
     ("jkce_estimate", ckce.Exact(tol=1e-3), {}, "exact JKCE is a sum"),
-    ("calibration_test", ckce.Exact(), {}, "method must be one of"),
+    ("calibration_test", ckce.Exact(), {}, "needs two classes and a Gaussian kernel"),
     ("ckce", ckce.Fourier(), CALLABLE, "a callable kernel needs method='exact'"),
     ("ckce", ckce.Fourier(), LINEAR, "kernel='linear' has no Fourier features"),
     ("ckce", ckce.Fourier(sampler="orthogonal"), LAPLACE, "needs a Gaussian kernel"),
@@ -238,12 +239,13 @@ def test_evaluate_hands_one_method_to_both(kernel):
 
 def test_methods_know_their_price():
     """In doubles beyond the input; more options cost more."""
+    rows = Rows(np.full((10_000, 10), 0.1), KERNELS["gaussian"], 0.5, 0, 2)
     for method in OBJECTS:
-        assert 0.0 < method.price(10_000, 10, 2, full=True) < np.inf
+        assert 0.0 < method.price(rows, full=True) < np.inf
     for small, large in [
         (ckce.Fourier(10), ckce.Fourier(1000)),
         (ckce.Cholesky(10), ckce.Cholesky(1000)),
         (ckce.Landmarks(10), ckce.Landmarks(1000)),
         (ckce.Blocks(10), ckce.Blocks(1000)),
     ]:
-        assert small.price(10_000, 10, 2, full=True) < large.price(10_000, 10, 2, full=True)
+        assert small.price(rows, full=True) < large.price(rows, full=True)

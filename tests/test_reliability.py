@@ -75,7 +75,7 @@ def test_several_models():
     diagram = ckce.reliability_diagram(y, {"a": q, "b": q[:, ::-1]})
     assert [curve.name for curve in diagram.curves] == ["a", "b"]
     assert diagram["b"] is diagram.curves[1]
-    assert repr(diagram).count("bins of") == 2
+    assert [line.split()[0] for line in repr(diagram).splitlines()[1:]] == ["model", "a", "b"]
     with pytest.raises(KeyError):
         diagram["c"]
 
@@ -83,7 +83,7 @@ def test_several_models():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"target": 3}, "target must be 'top_label' or one of the classes"),
+        ({"target": 3}, "target must be 'top_label', 'class_wise' or one of"),
         ({"strategy": "even"}, "strategy must be one of"),
         ({"level": 1.0}, "level must be between 0 and 1"),
         ({"n_bins": 0}, "n_bins must be at least 1"),
@@ -111,7 +111,7 @@ def test_plot_draws_into_given_axes(plt):
     diagram = ckce.reliability_diagram(y, {"a": q, "b": q[:, ::-1]})
     assert diagram.plot(axes[0]) is axes[0]
     assert diagram.plot(axes[1], histogram=False, counts=False) is axes[1]
-    assert [len(ax.child_axes) for ax in axes] == [1, 0]
+    assert len(figure.axes) == 3  # one histogram
     assert [text.get_text() for text in axes[0].get_legend().get_texts()] == ["a", "b"]
     assert len(plt.get_fignums()) == 1
     figure.canvas.draw()
@@ -119,6 +119,83 @@ def test_plot_draws_into_given_axes(plt):
     box = figure.get_tightbbox()
     assert box.x0 >= 0
     assert box.y0 >= 0
+
+
+def sticks_out(figure):
+    """Whether axes, labels or legends leave the figure."""
+    figure.canvas.draw()
+    page = figure.bbox
+    boxes = [ax.get_tightbbox() for ax in figure.axes]
+    boxes += [legend.get_tightbbox() for legend in figure.legends]
+    return any(
+        box.x0 < -0.5 or box.y0 < -0.5 or box.x1 > page.x1 + 0.5 or box.y1 > page.y1 + 0.5
+        for box in boxes
+    )
+
+
+@pytest.mark.parametrize("models", [1, 2, 5, 14])
+def test_nothing_is_cut_off(plt, models):
+    y, q = sample()
+    powers = {f"model number {k}": q ** (1 + k / 9) for k in range(models)}
+    named = {name: p / p.sum(axis=1, keepdims=True) for name, p in powers.items()}
+    ax = ckce.reliability_diagram(y, named).plot()
+    figure = ax.figure
+    assert not sticks_out(figure)
+    assert figure.axes[1].get_xlabel() == "Confidence"
+    lines = [line for line in ax.lines if line.get_label() in named]
+    assert len({line.get_color() for line in lines}) == models  # no colour twice
+    bands = len(ax.collections) - models
+    assert bands == (models if models <= 3 else 0)
+
+
+@pytest.mark.parametrize("layout", [None, "tight", "constrained"])
+def test_the_histogram_stays_inside_the_axes_that_were_given(plt, layout):
+    figure, axes = plt.subplots(1, 2, figsize=(9, 4.5), layout=layout)
+    outer = axes[0].get_position()
+    y, q = sample()
+    ax = ckce.reliability_diagram(y, q).plot(ax=axes[0])
+    below = figure.axes[2]
+    assert not sticks_out(figure)
+    upper, lower = ax.get_position(), below.get_position()
+    assert (lower.x0, lower.x1) == pytest.approx(
+        (upper.x0, upper.x1), abs=1e-3
+    )  # one above the other
+    assert lower.y1 < upper.y0
+    if layout is None:
+        assert lower.y0 >= outer.y0 - 1e-6
+        assert upper.y1 <= outer.y1 + 1e-6
+
+
+def test_the_histogram_stays_inside_axes_placed_by_hand(plt):
+    figure = plt.figure(figsize=(5, 5))
+    ax = figure.add_axes((0.2, 0.2, 0.6, 0.6))
+    ckce.reliability_diagram(*sample()).plot(ax=ax)
+    assert not sticks_out(figure)
+    assert figure.axes[1].get_position().y0 >= 0.2 - 1e-6
+
+
+def test_class_wise(plt):
+    y, q = sample()
+    diagram = ckce.reliability_diagram(y, {"a": q, "b": q[:, ::-1]}, target="class_wise")
+    assert [curve.target for curve in diagram.curves] == 2 * ["class 0", "class 1", "class 2"]
+    alone = ckce.reliability_diagram(y, q, target=1).curves[0]
+    assert diagram.curves[1].frequency.tolist() == alone.frequency.tolist()
+    axes = diagram.plot()
+    assert [ax.get_title() for ax in axes] == ["class 0", "class 1", "class 2"]
+    assert not sticks_out(axes[0].figure)
+    assert [text.get_text() for text in axes[0].figure.legends[0].get_texts()] == ["a", "b"]
+    with pytest.raises(ValueError, match="ax must be None with target='class_wise'"):
+        diagram.plot(ax=axes[0])
+    display = ckce.CalibrationDisplay.from_predictions(y, q, target="class_wise")
+    assert display.figure_ is display.ax_[0].figure
+    assert "class 2" in repr(diagram)
+
+
+def test_a_grid_of_many_classes_shows_the_worst(plt):
+    y, q = sample(400, 20)
+    axes = ckce.reliability_diagram(y, q, target="class_wise").plot()
+    assert len(axes) == 16
+    assert "16 of 20 classes" in axes[0].figure.get_supxlabel()
 
 
 def test_small_bins_are_labelled(plt):

@@ -5,13 +5,16 @@ import re
 import shutil
 from html import unescape
 from html.parser import HTMLParser
+from importlib.resources import files
 
 import numpy as np
 import pytest
 from shared import sample
 
 import ckce
-from ckce._report.svg import Axis, shortened
+from ckce._plots.style import COLOURS, MARKERS
+from ckce._report import pictures
+from ckce._report.svg import Axis
 
 Y, Q = sample(300, 4)
 SHARP = Q**2 / (Q**2).sum(axis=1, keepdims=True)
@@ -19,6 +22,7 @@ MODELS = {"honest": Q, "sharp": SHARP}
 SECTIONS = [
     "comparison",
     "models",
+    "what-to-do-next",
     "ckce-with-intervals",
     "reliability",
     "classes",
@@ -64,20 +68,26 @@ def test_all_sections_are_there_and_nothing_is_fetched():
     assert page.open == []
     assert page.links == []
     assert "script" not in page.tags
-    assert page.tags.count("svg") == 1 + 2 + 2 + 1
+    assert page.tags.count("svg") == 3 + 2  # two strips and their scale, two reliability diagrams
+    assert page.tags.count("table") == 1 + 2 + 1  # models, classes of each, sensitivity
 
 
 def test_one_model():
     page = ckce.report(Y, Q)
-    assert Reader(page.html).ids == [s for s in SECTIONS if s not in ("comparison", "sensitivity")]
-    assert page.headline == "There is no evidence that model is miscalibrated"
+    expected = [s for s in SECTIONS if s not in ("comparison", "sensitivity")]
+    assert Reader(page.html).ids == ["numbers" if s == "models" else s for s in expected]
+    assert page.headline == (
+        "The test finds model miscalibrated (p = 0.001), though its interval reaches 0"
+    )
+    untested = ckce.report(Y, Q, test=False).headline
+    assert untested == "There is no sign that model is miscalibrated"
     over = ckce.report(Y, {"sharp": SHARP}).headline
     assert re.fullmatch(r"sharp is miscalibrated, and overconfident by \d+\.\d points", over)
 
 
 def test_numbers_are_those_of_the_library():
     data = json_of(ckce.report(Y, MODELS, level=0.9, kernel="gaussian", command="make it").html)
-    comparison = ckce.compare(Y, MODELS, level=0.9, kernel="gaussian")
+    comparison = ckce.compare(Y, MODELS, level=0.9, kernel="gaussian", test=True)
     expected = comparison.to_dict()
     assert data["command"] == "make it"
     assert data["signature"] == comparison.signature
@@ -94,7 +104,7 @@ def test_one_model_has_the_numbers_of_evaluate():
     data = json_of(ckce.report(Y, {"q": Q}, bandwidth=0.7).html)
     expected = ckce.evaluate(Y, Q, bandwidth=0.7).to_dict()
     (model,) = data["models"]
-    assert model["debiased"] == expected["ckce_debiased"]
+    assert model["ckce_debiased"] == expected["ckce_debiased"]
     assert model["mean_confidence"] == pytest.approx(expected["mean_confidence"], rel=1e-12)
     assert data["signature"] == expected["ckce_signature"]
 
@@ -113,6 +123,75 @@ def test_a_page_that_cannot_be_written_leaves_nothing(tmp_path):
     with pytest.raises(OSError, match=r"page\.html"):
         ckce.report(Y, Q).save(tmp_path / "page.html")
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_one_model_is_not_ranked():
+    text = re.sub(r"<details>.*", "", ckce.report(Y, Q).html.split("</style>")[1], flags=re.S)
+    assert not re.search(r"\brank|\bpairs\b", text)
+    assert re.search(r"\branked\b", ckce.report(Y, MODELS).html)
+
+
+def test_title_subtitle_p_value_and_what_to_do_next():
+    page = ckce.report(Y, {"sharp": SHARP}, title="Nets", subtitle="digits, 3 May 2026", test=99)
+    assert "<p>Nets</p><p>digits, 3 May 2026</p><h1>" in page.html
+    assert json_of(page.html)["subtitle"] == "digits, 3 May 2026"
+    t = ckce.calibration_test(Y, SHARP, n_resamples=99)
+    assert json_of(page.html)["models"][0]["p_value"] == t.p_value
+    assert f"{t.p_value:.4f}</td>" in page.html
+    assert re.search(r"Overconfident by \d+\.\d points: try temperature scaling", page.html)
+    assert "p-value</th>" not in ckce.report(Y, SHARP, test=False).html
+
+
+def test_few_rows_have_no_verdict():
+    page = ckce.report(Y[:49], Q[:49])
+    assert page.headline == "Too few rows to tell whether model is calibrated"
+    assert "Too few rows to tell: collect at least 50" in page.html
+    assert (
+        "too few rows to tell" in ckce.report(Y[:49], {k: q[:49] for k, q in MODELS.items()}).html
+    )
+    assert "oo few rows" not in ckce.report(Y[:50], Q[:50]).html
+
+
+def test_labels_of_pictures_name_the_model():
+    labels = re.findall('aria-label="(.*?)"', ckce.report(Y, MODELS, sensitivity=False).html)
+    for name in MODELS:
+        assert f"reliability diagram of {name}" in labels
+        assert any(label.startswith(f"debiased CKCE of {name}: ") for label in labels)
+
+
+def test_colours_are_those_of_the_plots_and_do_not_repeat():
+    style = files("ckce._report").joinpath("style.css").read_text()
+    for part in (style.split("@media")[0], style.split("@media")[1]):  # light, dark
+        found = dict(re.findall(r"--c(\d+): (#\w+)", part))
+        assert len(set(found.values())) == len(found) == pictures.COLOURS == 14
+    light = dict(re.findall(r"--c(\d+): (#\w+)", style.split("@media")[0]))
+    assert tuple(light.values()) == COLOURS
+    assert len(set(zip(COLOURS, MARKERS, strict=True))) == 14
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_intervals_are_cut_at_0_and_kept_in_the_json(seed):
+    rng = np.random.default_rng(seed)
+    q = rng.dirichlet(np.ones(3), 400)
+    y = (rng.random((400, 1)) > q.cumsum(axis=1)[:, :2]).sum(axis=1)
+    page = ckce.report(y, q)
+    (model,) = json_of(page.html)["models"]
+    assert model["ckce_low"] < 0
+    shown = re.search(r"<td[^>]*>(\S+) to (\S+)</td>", page.html)
+    if model["ckce_high"] > 0:
+        assert float(shown[1]) == 0.0
+        assert float(shown[2]) == pytest.approx(model["ckce_high"], abs=1e-4)
+    else:
+        assert shown is None
+        assert "no sign</td>" in page.html
+    assert (model["ckce_high"] > 0) == (seed == 0)
+
+
+def test_weights():
+    weights = np.arange(300) % 3
+    data = json_of(ckce.report(Y, MODELS, sample_weight=weights, sensitivity=False).html)
+    c = ckce.compare(Y, MODELS, sample_weight=weights)
+    assert data["models"][0]["ckce_debiased"] == c.models[0].ckce_debiased
 
 
 def test_names_are_escaped():
@@ -136,7 +215,7 @@ def test_a_label_of_probability_zero():
     q = Q.copy()
     q[0] = np.eye(4)[(Y[0] + 1) % 4]
     page = ckce.report(Y, {"a": q, "b": Q}, sensitivity=False)
-    assert "∞" in page.html
+    assert "inf</td>" in page.html
     losses = {model["name"]: model["log_loss"] for model in json_of(page.html)["models"]}
     assert losses["a"] is None
     assert losses["b"] == ckce.log_loss(Y, Q)
@@ -173,8 +252,6 @@ def test_axis():
     assert axis(-0.011) == 0
     assert axis(0.083) == 100
     assert Axis(0.0, 0.0, 0, 1).ticks()  # nothing to show is no error
-    assert shortened("abcdefghij", 5) == "ab…ij"
-    assert shortened("abc", 5) == "abc"
 
 
 @pytest.fixture(scope="module")
@@ -187,6 +264,15 @@ def browser():
         running = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         yield running
         running.close()
+
+
+# Sizes of the text of all pictures as they are drawn; words that leave their picture.
+_TEXT_SIZES = """[...document.querySelectorAll('svg text')].map(
+  t => parseFloat(getComputedStyle(t).fontSize) * t.getScreenCTM().a)"""
+_CLIPPED = """[...document.querySelectorAll('svg text')].filter(t => {
+  const a = t.getBoundingClientRect(), b = t.closest('svg').getBoundingClientRect();
+  return a.left < b.left - 1 || a.right > b.right + 1;
+}).map(t => t.textContent)"""
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -207,9 +293,18 @@ def test_in_a_browser(browser, tmp_path, theme):
     dark = "rgb(15, 19, 24)"
     page_colour = "getComputedStyle(document.body).backgroundColor"
     assert tab.evaluate(page_colour) == (dark if theme == "dark" else "rgb(255, 255, 255)")
-    for width in (1100, 400):  # nothing sticks out, on a phone neither
+    for width in (1100, 390):  # nothing sticks out, on a phone neither
         tab.set_viewport_size({"width": width, "height": 800})
         assert tab.evaluate("document.documentElement.scrollWidth") <= width
+        # The value that ranks the models is in sight, and all text of pictures can be read.
+        cells = tab.locator("#models td:nth-child(2), #models td:nth-child(3)").all()
+        assert len(cells) == 6
+        assert all(
+            cell.bounding_box()["x"] + cell.bounding_box()["width"] <= width for cell in cells
+        )
+        sizes = tab.evaluate(_TEXT_SIZES)
+        assert min(sizes) >= 9
+        assert tab.evaluate(_CLIPPED) == []
     tab.emulate_media(media="print", color_scheme=theme)
     assert tab.evaluate(page_colour) == "rgb(255, 255, 255)"
     assert tab.screenshot(full_page=True).startswith(b"\x89PNG")

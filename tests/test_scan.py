@@ -1,7 +1,10 @@
 """Files of predictions: every format gives the same rows, and nothing in a file is believed."""
 
+import gzip
 import io
+import json
 import struct
+import warnings
 import zipfile
 
 import numpy as np
@@ -73,6 +76,22 @@ def write_arrow(folder, kind, layout="fixed"):
     return ckce.scan(folder / "p.arrow", batch_size=25)
 
 
+def zipped(path):
+    target = path.with_name(f"{path.name}.gz")
+    target.write_bytes(gzip.compress(path.read_bytes()))
+    return target
+
+
+def write_jsonl(path, layout):
+    rows = zip(Y.tolist(), Q.tolist(), strict=True)
+    if layout == "list":
+        lines = [{"label": y, "probs": q} for y, q in rows]
+    else:
+        lines = [{"label": y, **{f"p_{j}": q[j] for j in (3, 0, 2, 1)}} for y, q in rows]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    return path
+
+
 FORMATS = {
     "npy": write_npy_pair,
     "npz": lambda d: ckce.scan(write_npz(d / "p.npz", probs=Q, labels=Y), batch_size=10),
@@ -89,6 +108,19 @@ FORMATS = {
         write_npz(d / "p.npz", q=Q, y=Y), probs="q", labels="y"
     ),
     "csv": lambda d: ckce.scan(predictions_csv(d / "p.csv"), probs="p", batch_size=10),
+    "csv.gz": lambda d: ckce.scan(zipped(predictions_csv(d / "p.csv")), probs="p", batch_size=10),
+    "csv with semicolons": lambda d: ckce.scan(
+        write_csv(
+            d / "p.csv",
+            ["label", *(f"p{j}" for j in range(4))],
+            [[str(y), *map(repr, q)] for y, q in zip(Y, Q.tolist(), strict=True)],
+            ";",
+        ),
+        probs="p",
+    ),
+    "jsonl": lambda d: ckce.scan(write_jsonl(d / "p.jsonl", "list"), batch_size=10),
+    "jsonl, columns": lambda d: ckce.scan(write_jsonl(d / "p.jsonl", "columns"), probs="p"),
+    "jsonl.gz": lambda d: ckce.scan(zipped(write_jsonl(d / "p.jsonl", "list")), batch_size=10),
     "parquet, columns": lambda d: write_parquet(d, "columns"),
     "parquet, lists": lambda d: write_parquet(d, "list", row_group_size=30),
     "parquet, large lists": lambda d: write_parquet(d, "large list"),
@@ -96,6 +128,18 @@ FORMATS = {
     "arrow file": lambda d: write_arrow(d, "file"),
     "arrow stream": lambda d: write_arrow(d, "stream", "list"),
 }
+
+
+def labels_beside(folder, path, **options):
+    np.save(folder / "y.npy", Y)
+    return ckce.scan(path, labels=folder / "y.npy", batch_size=10, **options)
+
+
+FORMATS["csv, labels in npy"] = lambda d: labels_beside(
+    d,
+    write_csv(d / "p.csv", [f"p{j}" for j in range(4)], [[*map(repr, q)] for q in Q.tolist()]),
+    probs="p",
+)
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -110,6 +154,63 @@ def test_every_format_gives_the_same_rows(tmp_path, name):
     labels, probs = scan.read()
     np.testing.assert_array_equal(labels, Y)
     np.testing.assert_array_equal(probs, Q)
+
+
+def test_labels_beside_a_table_have_its_rows(tmp_path):
+    rows = [[*map(repr, q)] for q in Q[:30].tolist()]
+    path = write_csv(tmp_path / "p.csv", [f"p{j}" for j in range(4)], rows)
+    with pytest.raises(ValueError, match=r"y\.npy has 103 rows, but .*p\.csv columns .* has 30;"):
+        labels_beside(tmp_path, path, probs="p").read()
+    np.save(tmp_path / "short.npy", Y[:25])
+    with pytest.raises(ValueError, match=r"short\.npy has 25 rows, but .* has more; labels and"):
+        ckce.scan(path, labels=tmp_path / "short.npy", probs="p", batch_size=10).read()
+    np.save(tmp_path / "real.npy", Y[:30] / 2)
+    with pytest.raises(ValueError, match=r"real\.npy must hold integers or strings, got dtype f"):
+        ckce.scan(path, labels=tmp_path / "real.npy", probs="p")
+    with pytest.raises(ValueError, match="cannot hold both labels and predictions"):
+        ckce.scan(write_npz(tmp_path / "p.npz", probs=Q[:, 0]), labels="probs")
+
+
+WEIGHTS = 1.0 + np.arange(103) % 3
+
+
+@pytest.mark.parametrize("kind", ["npz", "npy beside", "csv", "jsonl", "parquet"])
+def test_weights_come_third(tmp_path, kind):
+    options = {"weights": "w"}
+    if kind == "npz":
+        path = write_deflated(tmp_path / "p.npz", probs=Q, labels=Y, w=WEIGHTS)
+    elif kind == "npy beside":
+        path = write_npz(tmp_path / "p.npz", probs=Q, labels=Y)
+        np.save(tmp_path / "w.npy", WEIGHTS)
+        options = {"weights": tmp_path / "w.npy"}
+    elif kind == "csv":
+        names = ["w", "label", "probs0", "probs1", "probs2", "probs3"]
+        columns = np.column_stack([WEIGHTS, Y, Q]).tolist()
+        rows = [[repr(w), str(int(y)), *map(repr, q)] for w, y, *q in columns]
+        path = write_csv(tmp_path / "p.csv", names, rows)
+    elif kind == "jsonl":
+        lines = zip(WEIGHTS, Y.tolist(), Q.tolist(), strict=True)
+        path = tmp_path / "p.jsonl"
+        path.write_text(
+            "\n".join(json.dumps({"label": y, "probs": q, "w": w}) for w, y, q in lines)
+        )
+    else:
+        pq = pytest.importorskip("pyarrow.parquet")
+        path = tmp_path / "p.parquet"
+        pq.write_table(arrow_table("list").append_column("w", [WEIGHTS]), path)
+    scan = ckce.scan(path, batch_size=10, **options)
+    for labels, probs, weights in (
+        scan.read(),
+        tuple(map(np.concatenate, zip(*scan, strict=True))),
+    ):
+        np.testing.assert_array_equal(labels, Y)
+        np.testing.assert_array_equal(probs, Q)
+        np.testing.assert_array_equal(weights, WEIGHTS)
+    assert len(scan.sample(20)) == 3
+    state = scan.accumulate(bandwidth=0.7)
+    assert state.evaluate().weight == WEIGHTS.sum()
+    with pytest.raises(ValueError, match=r"no (array|column) 'v'.*; name (it|one) with weights="):
+        ckce.scan(path, weights="v")
 
 
 def test_batches_have_the_size_asked_for(tmp_path):
@@ -249,20 +350,21 @@ def test_sample_draws_all_rows_alike(tmp_path):
 @pytest.mark.parametrize("name", ["npz, compressed", "csv", "arrow file"])
 def test_accumulate(tmp_path, name):
     scan = FORMATS[name](tmp_path)
-    state = scan.accumulate(bandwidth=0.7, n_frequencies=50)
-    expected = ckce.estimate(Y, Q, method="fourier", bandwidth=0.7, n_frequencies=50)
+    method = ckce.Fourier(50)
+    state = scan.accumulate(bandwidth=0.7, method=method)
+    expected = ckce.estimate(Y, Q, bandwidth=0.7, method=method)
     assert state.compute() == pytest.approx(expected.value, rel=1e-10)
-    pooled = scan.accumulate()
+    pooled = scan.accumulate(bandwidth="median")
     assert pooled.n_samples == 103
     assert pooled.bandwidth == pytest.approx(ckce.median_bandwidth(Q), rel=1e-12)
-    placed = scan.accumulate(n_landmarks=30)
-    alone = ckce.CKCEAccumulator.from_sample(*scan.sample(), n_landmarks=30)
-    assert np.array_equal(placed.landmarks, alone.landmarks)
-    assert placed.n_samples == 103
-    given = scan.accumulate(landmarks=placed.landmarks, bandwidth=placed.bandwidth)
+    assert scan.accumulate().bandwidth == ckce.CKCEAccumulator(4).bandwidth
+    for words in (ckce.Landmarks(30), "landmarks"):
+        placed = scan.accumulate(method=words)
+        alone = ckce.CKCEAccumulator.from_sample(*scan.sample(), method=words)
+        assert placed.method == alone.method
+        assert placed.n_samples == 103
+    given = scan.accumulate(method=placed.method, bandwidth=placed.bandwidth)
     assert given.compute() == placed.compute()
-    with pytest.raises(ValueError, match="bandwidth must be given beside landmarks"):
-        scan.accumulate(landmarks=placed.landmarks)
     assert scan.accumulate(kernel="linear").compute() == pytest.approx(
         ckce.ckce(Y, Q, kernel="linear"), rel=1e-10
     )
@@ -406,6 +508,28 @@ BAD_TABLES = {
     "word": ("label,p0,p1\n0,1,0\n1,oh,1\n", {"probs": "p"}, "line 3 column 'p0' is 'oh'"),
     "hole": ("label,p0,p1\n\n0,1,\n", {"probs": "p"}, "line 3 column 'p1' is ''"),
     "real labels": ("label,p0,p1\n0.0,1,0\n", {"probs": "p"}, "integers or names, .*'0.0'"),
+    "no header": ("0,0.25,0.75\n1,0.5,0.5\n", {}, "line 1 holds numbers, so there is no header"),
+    "no header, names": ("cat,.2,.8\n", {}, "there is no header line; put one above, such as 'lab"),
+    "decimal commas": (
+        "label;p0;p1\n0;0,25;0,75\n",
+        {"probs": "p"},
+        "line 2 column 'p0' is '0,25', expected a number with a decimal point, not a comma",
+    ),
+    "bare decimal commas": (
+        "label,p0,p1\n0,0,25,0,75\n",
+        {"probs": "p"},
+        "line 2 has 5 fields, expected 3; write decimal points if its numbers have decimal commas",
+    ),
+    "prefix": ("label,probability_0,probability_1\n0,1,0\n", {}, "did you mean 'probability_\\*'"),
+    "case": ("label,Prob_0,Prob_1\n0,1,0\n", {}, "did you mean 'Prob_\\*'"),
+    "same name": ("labels,p0\n0,1\n", {"probs": "labels"}, "'labels' holds the labels, so it can"),
+    "own names": ("y_true,p0,p1\n0,1,0\n", {"probs": "p"}, "it has 'y_true', 'p0', 'p1'; name it"),
+    "real label": ("label,p0,p1\n1.0,1,0\n", {"probs": "p"}, "numbers like '1.0' in line 2"),
+    "no label": ("label,p0,p1\n1,1,0\n,1,0\n", {"probs": "p"}, "has no label in line 3"),
+    "huge label": (f"label,p0,p1\n{10**30},1,0\n", {"probs": "p"}, "64 bits cannot hold"),
+    "underscore": ("label,p0,p1\n1,1_0,0\n", {"probs": "p"}, "line 2 column 'p0' is '1_0', expec"),
+    "other digits": ("label,p0,p1\n1,\u0661,0\n", {"probs": "p"}, "line 2 column 'p0' is"),
+    "UTF-16": ("label,p0,p1\n0,1,0\n".encode("utf-16"), {}, "is text in UTF-16; save it in UTF-8"),
     "unknown class": ("label,a,b\nc,1,0\n", {"probs": "*"}, "row 0 has the label 'c'"),
     "not text": (b"label,p0,p1\n\xff\xfe,1,0\n", {"probs": "p"}, "is not text in UTF-8"),
 }
@@ -423,13 +547,109 @@ def test_bad_tables_are_refused(tmp_path, name):
 def test_labels_of_two_kinds_are_refused(tmp_path):
     rows = [["0", "1", "0"], ["1", "0", "1"], ["b", "0", "1"]]
     path = write_csv(tmp_path / "p.csv", ["label", "a", "b"], rows)
-    with pytest.raises(ValueError, match="mixes numbers and names near line 4"):
+    with pytest.raises(ValueError, match="mixes numbers and names: line 4 has 'b', and earlier"):
         list(ckce.scan(path, probs="*", batch_size=2))
+    rows = [["0", "1", "0"]] * 8 + [["1", "0", "1"], ["b", "0", "1"]]
+    write_csv(path, ["label", "a", "b"], rows)
+    with pytest.raises(ValueError, match="line 11 has 'b'"):  # not the first line of its batch
+        list(ckce.scan(path, probs="*", batch_size=8))
+
+
+def test_an_underscore_makes_a_name(tmp_path):
+    """Python reads 1_0 as 10; a table does not."""
+    rows = [["1_0", "1", "0"], ["0", "0", "1"], ["0", "0", "1"]]
+    path = write_csv(tmp_path / "p.csv", ["label", "1_0", "0"], rows)
+    for size in (1, 3):
+        scan = ckce.scan(path, probs=["1_0", "0"], batch_size=size)
+        np.testing.assert_array_equal(collect(scan)[0], [0, 1, 1])
+
+
+def test_fields_may_hold_lines(tmp_path):
+    text = 'label,note,p0,p1\n0,"say ""hi""\nthere, you",1,0\n1,plain,0,1\nx,open,0,1\n'
+    (tmp_path / "p.csv").write_text(text)
+    scan = ckce.scan(tmp_path / "p.csv", probs="p", batch_size=1)
+    labels, probs = next(iter(scan))
+    assert (labels.tolist(), probs.tolist()) == ([0], [[1.0, 0.0]])
+    with pytest.raises(ValueError, match="line 5 has 'x'"):  # a line of the file, not a row
+        list(scan)
+
+
+BAD_LINES = {
+    "not JSON": ("label,p0", "line 2 is not JSON"),
+    "nested": ("[" * 100_000, "line 2 is not JSON"),
+    "list": ("[0, 1]", 'must be a JSON object such as {"label": 0, "probs": .*, got a list'),
+    "no member": ('{"probs": [1, 0]}', "line 2 has no member 'label'"),
+    "short": ('{"label": 0, "probs": [1]}', "line 2 has 1 probabilities, expected 2 as in the fir"),
+    "no list": ('{"label": 0, "probs": null}', "line 2 has None, expected 2"),
+    "word": ('{"label": 0, "probs": [1, "0"]}', "line 2 holds '0', expected a number"),
+    "truth": ('{"label": 0, "probs": [1, true]}', "line 2 holds True, expected a number"),
+    "large": (
+        f'{{"label": 0, "probs": [{10**400}, 0]}}',
+        "line 2 holds a number that is too large",
+    ),
+    "label": ('{"label": 0.5, "probs": [1, 0]}', "numbers like '0.5' in line 2"),
+    "true label": ('{"label": true, "probs": [1, 0]}', "numbers like 'True' in line 2"),
+    "null label": ('{"label": null, "probs": [1, 0]}', "has no label in line 2"),
+    "large label": (f'{{"label": {10**30}, "probs": [1, 0]}}', "64 bits cannot hold"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_LINES)
+def test_bad_json_lines_are_refused(tmp_path, name):
+    line, message = BAD_LINES[name]
+    path = tmp_path / "p.jsonl"
+    path.write_text(f'{{"label": 1, "probs": [0.5, 0.5]}}\n{line}\n')
+    with pytest.raises(ValueError, match=message):
+        ckce.scan(path).read()
+
+
+def test_gzip_is_read_as_a_stream(tmp_path, monkeypatch):
+    path = zipped(predictions_csv(tmp_path / "p.csv"))
+    data = path.read_bytes()
+    for damaged in (data[:-300], data[:100] + b"x" * 50 + data[150:], b"label,p0,p1\n0,1,0\n"):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match="is not a whole gzip file: it is cut off or damaged"):
+            list(ckce.scan(path, probs="p"))
+    monkeypatch.setattr("ckce._scan.text._LINE_LIMIT", 2**16)
+    bomb = tmp_path / "bomb.csv.gz"
+    bomb.write_bytes(gzip.compress(b"label,p0,p1\n" + b"0" * 2**20))
+    with pytest.raises(ValueError, match="line 2 is longer than"):
+        list(ckce.scan(bomb, probs="p"))
+    np.savez(tmp_path / "p.npz", probs=Q, labels=Y)
+    with pytest.raises(ValueError, match=r"got '\.npz\.gz'"):
+        ckce.scan(zipped(tmp_path / "p.npz"))
+
+
+def test_labels_in_bytes(tmp_path):
+    path = write_npz(
+        tmp_path / "p.npz", probs=Q, labels=np.array([b"\xc3\xa4", b"b", b"c", b"d"])[Y]
+    )
+    labels, _ = ckce.scan(path, classes=["\xe4", "b", "c", "d"]).read()
+    np.testing.assert_array_equal(labels, Y)
+    write_npz(path, probs=Q, labels=np.array([b"\xff", b"b", b"c", b"d"])[Y])
+    for classes in (None, ["a", "b", "c", "d"]):
+        with pytest.raises(
+            ValueError, match=r"array 'labels' must hold text in UTF-8, got b'\\xff'"
+        ) as e:
+            ckce.scan(path, classes=classes).read()
+        assert not isinstance(e.value, UnicodeError)
+
+
+def test_arrays_that_are_there_twice(tmp_path):
+    path = tmp_path / "p.npz"
+    for second in ("probs.npy", "probs"):
+        np.savez(path, probs=Q, labels=Y)
+        with zipfile.ZipFile(path, "a") as archive, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            archive.writestr(second, npy_bytes(HEADER.format("<f8", (103, 4)), bytes(103 * 32)))
+        with pytest.raises(ValueError, match="must hold each array once, got 'probs' twice"):
+            ckce.scan(path)
 
 
 def bad_parquet(pa, what):
     probs = {
         "null": [[1.0, 0.0], None],
+        "null first": [None, [1.0, 0.0]],
         "null inside": [[1.0, 0.0], [None, 1.0]],
         "ragged": [[1.0, 0.0], [0.5, 0.25, 0.25]],
         "words": [["a", "b"], ["a", "b"]],
@@ -444,6 +664,7 @@ def bad_parquet(pa, what):
     ("what", "message"),
     [
         ("null", "row 1 column 'probs' is null"),
+        ("null first", "row 0 column 'probs' is null"),
         ("null inside", "row 1 holds a null"),
         ("ragged", "row 1 has 3 probabilities, expected 2"),
         ("words", "must hold numbers, got string"),

@@ -36,20 +36,20 @@ def test_points_are_the_estimates(options):
     for point in curve.points:
         q = SERIES[point.model][int(point.shift) + 1]
         e = ckce.estimate(Y, q, **options)
-        assert (point.ckce, point.debiased, point.floor, point.se) == (
+        assert (point.ckce, point.ckce_debiased, point.ckce_floor, point.ckce_se) == (
             e.value,
             e.debiased,
             e.floor,
             e.se,
         )
-        assert (point.low, point.high) == e.interval()
+        assert (point.ckce_low, point.ckce_high) == e.interval()
         assert (point.bandwidth, point.signature) == (e.bandwidth, e.signature)
         j = ckce.jkce_estimate(
             Y, q, **{key: v for key, v in options.items() if key != "regularization"}
         )
         assert (point.jkce, point.jkce_se) == (j.value, j.se)
         assert (point.jkce_low, point.jkce_high) == j.interval()
-        assert point.ece == ckce.ece(Y, q, variant="top_label")
+        assert point.ece_top_label == ckce.ece(Y, q, variant="top_label")
         assert point.accuracy == ckce.accuracy(Y, q)
 
 
@@ -90,8 +90,8 @@ def test_forms_of_the_input():
 
 def test_order():
     curve = ckce.shift_curve(Y, SERIES)
-    ece = curve.values("ece")
-    assert ece["sure"] == [p.ece for p in curve.points if p.model == "sure"]
+    ece = curve.values("ece_top_label")
+    assert ece["sure"] == [p.ece_top_label for p in curve.points if p.model == "sure"]
     assert curve.kept("ckce") == 3
     assert curve.sentence("ckce").startswith("CKCE has the models in one order at all 3 shifts;")
     crossing = {"a": SERIES["sure"], "b": [SERIES["mild"][0], SERIES["mild"][1], sharpened(Q, 6.0)]}
@@ -109,8 +109,8 @@ def test_text_dict_and_frame():
     assert sum("bright" in line for line in text.splitlines()) == 2
     assert repr(curve) == text
     d = json.loads(json.dumps(curve.to_dict(), allow_nan=False))
-    assert d["points"][0]["debiased"] == curve.points[0].debiased
-    assert set(d["sentences"]) == {"ckce", "debiased", "jkce", "ece"}
+    assert d["points"][0]["ckce_debiased"] == curve.points[0].ckce_debiased
+    assert set(d["sentences"]) == {"ckce", "ckce_debiased", "jkce", "ece_top_label"}
     frame = curve.to_frame()
     assert list(frame["ckce"]) == [p.ckce for p in curve.points]
     with pytest.raises(dataclasses.FrozenInstanceError):

@@ -36,6 +36,12 @@ def on_landmarks(n=30, **options):
     return acc
 
 
+def on_cells(n=30, **options):
+    acc = CKCEAccumulator(2, **{"bandwidth": 0.01, "n_bins": 4, **options})
+    acc.update(*sample(n, 2))
+    return acc
+
+
 STATES = {
     "few rows": small,
     "rows held back": lambda: small(bandwidth="median"),
@@ -52,6 +58,12 @@ STATES = {
     "log-probabilities": lambda: small(0, input="log_probs"),
     "landmarks": on_landmarks,
     "landmarks, no rows": lambda: on_landmarks(0, kernel="laplace"),
+    "cells": on_cells,
+    "cells, no rows": lambda: on_cells(0),
+    "cells, whole blocks": lambda: on_cells(2048),
+    "cells of moments": lambda: on_cells(5000, bandwidth=0.5, kernel="gaussian"),
+    "cells, rows held back": lambda: on_cells(bandwidth="median"),
+    "cells, label kernel": lambda: on_cells(1500, label_kernel=label_kernel(2), shard_id="a"),
 }
 
 
@@ -68,7 +80,7 @@ def test_round_trip(name, tmp_path):
         CKCEAccumulator.load(str(tmp_path / "state.ckce")),
         pickle.loads(pickle.dumps(acc)),
     ]
-    y, q = sample(1500, 3, seed=1)
+    y, q = sample(1500, acc.n_classes, seed=1)
     if name in ("logits", "log-probabilities"):
         q = np.log(q)
     acc.update(y, q)
@@ -155,6 +167,7 @@ def test_the_format_is_as_documented():
 def test_what_is_new_needs_a_newer_version():
     # What older readers cannot understand they refuse; everything else stays readable for them.
     versions = {"landmarks": 2, "landmarks, no rows": 2, "log-probabilities": 3}
+    versions |= {name: 3 for name in STATES if "cells" in name or name == "default bandwidth"}
     for name, make in STATES.items():
         data = make().to_bytes()
         assert data[8] == versions.get(name, 1)
@@ -175,7 +188,47 @@ def test_features_of_landmarks_are_as_documented():
     assert arrays["sums"][first : first + len(triangle)] == pytest.approx(triangle, rel=1e-10)
 
 
-@pytest.mark.parametrize("make", [small, on_landmarks])
+def test_cells_are_as_documented():
+    # Read with nothing but the words of docs/streaming.md.
+    header, arrays = _state.decode(on_cells(2048, bandwidth=0.3).to_bytes(), "data")
+    assert header["config"]["method"] == "exact"
+    y, q = sample(2048, 2)
+    p, r, norms = q[:, 1], y - q[:, 1], (y - q[:, 1]) ** 2
+    sums, ids, points = (arrays[name] for name in ("sums", "cell_ids", "cell_points"))
+    assert sums[:2].tolist() == [2048, 2048]
+    linear = norms @ (p**2 + (1 - p) ** 2)
+    assert sums[2:4] == pytest.approx([norms.sum(), linear], rel=1e-12)
+    assert sums[4] == np.abs(q.sum(axis=1) - 1).max()
+    width = float(np.floor(0.3 * 2.0**21) / 2.0**21)  # 20 significant bits of the bandwidth
+    assert ids.tolist() == [0, 1, 2, 3]
+    assert points.tolist() == [-1] * 4
+    k = 18
+    cells = arrays["cell_numbers"].reshape(4, 11 * k - 7)
+    for cell, numbers in zip(ids, cells, strict=True):
+        rows = np.floor(p / width) == cell
+        t = 2 * (p[rows] / width - cell) - 1
+        angles = np.outer(np.arange(4 * k - 3), np.arccos(np.clip(t, -1, 1)))
+        chebyshev = np.cos(angles)
+        spread = p * (1 - p)
+        lengths = [
+            (np.ones(2048), 4 * k - 3),
+            (r, 3 * k - 2),
+            (norms, 2 * k - 1),
+            (spread, 2 * k - 1),
+        ]
+        expected = np.concatenate([chebyshev[:count] @ x[rows] for x, count in lengths])
+        assert numbers == pytest.approx(expected, rel=1e-10, abs=1e-10 * rows.sum())
+    header, arrays = _state.decode(on_cells(1024, bandwidth=1e-4).to_bytes(), "data")
+    few = arrays["cell_points"] > 0
+    assert few.any()
+    points = arrays["cell_numbers"].reshape(-1, 3) if few.all() else None
+    if points is not None:
+        y, q = y[:1024], sample(1024, 2)[1]
+        assert np.array_equal(np.sort(points[:, 0]), np.sort(np.unique(q[:, 1])))
+        assert points[:, 1:].sum(axis=0).tolist() == np.bincount(sample(1024, 2)[0]).tolist()
+
+
+@pytest.mark.parametrize("make", [small, on_landmarks, on_cells])
 def test_every_truncation_is_refused(make):
     data = make(5).to_bytes()
     for length in range(len(data)):
@@ -185,7 +238,7 @@ def test_every_truncation_is_refused(make):
         CKCEAccumulator.from_bytes(data + b"\0")
 
 
-@pytest.mark.parametrize("make", [small, on_landmarks])
+@pytest.mark.parametrize("make", [small, on_landmarks, on_cells])
 def test_a_thousand_flipped_bits_are_refused(make):
     data = make(5).to_bytes()
     rng = np.random.default_rng(0)
@@ -301,11 +354,74 @@ OF_LANDMARKS = {
 }
 
 
+def of_points():
+    """Cells of one or two rows each, and rows that wait."""
+    return on_cells(1030, bandwidth=1e-4)
+
+
+def of_moments():
+    return on_cells(2050, bandwidth=0.3)
+
+
+CUT = set_array("cell_numbers", lambda array: array[:-1])
+OF_CELLS = {
+    "no cells": lambda header, arrays: arrays.pop("cell_ids"),
+    "no points": lambda header, arrays: arrays.pop("cell_points"),
+    "no numbers": lambda header, arrays: arrays.pop("cell_numbers"),
+    "cells, no sums": lambda header, arrays: arrays.pop("sums"),
+    "another order": set_array("cell_ids", lambda array: array[::-1]),
+    "a cell twice": set_array("cell_ids", with_value(1, 0)),
+    "negative cell": set_array("cell_ids", with_value(0, -1)),
+    "cell outside": set_array("cell_ids", with_value(-1, 2**62)),
+    "cells that are no integers": set_array("cell_ids", lambda array: array.astype(float)),
+    "cells of two dimensions": set_array("cell_ids", lambda array: array[:, None]),
+    "fewer points than cells": set_array("cell_points", lambda array: array[:1]),
+    "fewer cells than points": set_array("cell_ids", lambda array: array[:-1]),
+    "no point": set_array("cell_points", with_value(0, 0)),
+    "minus two points": set_array("cell_points", with_value(0, -2)),
+    "too many points": set_array("cell_points", with_value(0, 19)),
+    "far too many points": set_array("cell_points", with_value(0, 2**62)),
+    "cut": CUT,
+    "too long": set_array("cell_numbers", lambda array: np.append(array, 0.0)),
+    "NaN in a cell": set_array("cell_numbers", with_value(1, np.nan)),
+    "infinite weight": set_array("cell_numbers", with_value(1, np.inf)),
+    "negative weight": set_array("cell_numbers", with_value(1, -1.0)),
+    "no weight": set_array("cell_numbers", with_value(slice(1, 3), 0.0)),
+    "other weight": set_array("cell_numbers", with_value(1, 7.0)),
+    "above 1": set_array("cell_numbers", with_value(0, 1.5)),
+    "in another cell": set_array("cell_numbers", with_value(0, 0.9)),
+    "other norms": set_array("sums", with_value(2, 3.0)),
+    "off the simplex": set_array("sums", with_value(4, np.inf)),
+    "three classes": lambda header, arrays: header["config"].update(n_classes=3),
+    "cells of laplace": lambda header, arrays: header["config"].update(kernel="laplace"),
+    "cells of another bandwidth": lambda header, arrays: header["config"].update(bandwidth=0.5),
+    "bandwidth too small": lambda header, arrays: header["config"].update(bandwidth=1e-13),
+    "no bandwidth of cells": lambda header, arrays: header["config"].update(bandwidth=None),
+    "cells of Fourier": lambda header, arrays: header["config"].update(method="fourier"),
+}
+OF_MOMENTS = {
+    "moments cut": CUT,
+    "moments as points": set_array("cell_points", with_value(0, 1)),
+    "no weight in a cell": set_array("cell_numbers", with_value(0, 0.0)),
+    "negative weight of a cell": set_array("cell_numbers", with_value(0, -5.0)),
+    "a moment above the weight": set_array("cell_numbers", with_value(3, 1e6)),
+    "a moment of residuals above the weight": set_array("cell_numbers", with_value(80, -1e6)),
+    "negative norms": set_array("cell_numbers", with_value(69 + 52, -1.0)),
+    "no moment": set_array("cell_numbers", with_value(3, np.nan)),
+    "infinite moment": set_array("cell_numbers", with_value(-1, np.inf)),
+}
+ALL_FORGERIES = [
+    (small, FORGERIES),
+    (on_landmarks, OF_LANDMARKS),
+    (of_points, OF_CELLS),
+    (of_moments, OF_MOMENTS),
+]
+
+
 @pytest.mark.parametrize(
     ("make", "change"),
-    [(small, change) for change in FORGERIES.values()]
-    + [(on_landmarks, change) for change in OF_LANDMARKS.values()],
-    ids=[*FORGERIES, *OF_LANDMARKS],
+    [(make, change) for make, changes in ALL_FORGERIES for change in changes.values()],
+    ids=[name for _, changes in ALL_FORGERIES for name in changes],
 )
 def test_forged_states_are_refused(make, change):
     with pytest.raises((ValueError, TypeError), match=r"^data (holds|is not a valid state file: )"):
@@ -350,10 +466,11 @@ import json, os, random, signal, sys, time
 import numpy as np
 from ckce import CKCEAccumulator, Fourier
 
-path = sys.argv[1]
+path, m = sys.argv[1], int(sys.argv[2])
 folder = os.path.dirname(path)
-acc = CKCEAccumulator(3, bandwidth=0.5, method=Fourier(100), n_threads=1)
-y, q = np.arange(500) % 3, np.random.default_rng(0).dirichlet(np.ones(3), 500)
+method = {2: "exact", 3: Fourier(100)}[m]
+acc = CKCEAccumulator(m, bandwidth=0.5, method=method, n_threads=1)
+y, q = np.arange(500) % m, np.random.default_rng(0).dirichlet(np.ones(m), 500)
 acc.update(y, q)
 acc.save(path)
 random.seed(0)
@@ -392,8 +509,9 @@ print(json.dumps([seen, halves]))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs fork and SIGKILL")
-def test_killed_while_saving(tmp_path):
-    command = [sys.executable, "-c", KILLED, str(tmp_path / "state.ckce")]
+@pytest.mark.parametrize("m", [2, 3])
+def test_killed_while_saving(tmp_path, m):
+    command = [sys.executable, "-c", KILLED, str(tmp_path / "state.ckce"), str(m)]
     run = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert run.returncode == 0, run.stderr
     seen, halves = json.loads(run.stdout)

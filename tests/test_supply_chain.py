@@ -96,7 +96,7 @@ def test_the_sdist_holds_what_builds_and_tests_it():
         names = {name.split("/", 1)[1] for name in tar.getnames() if "/" in name}
     for room in ("python", "cpp", "tests"):
         for source in (ROOT / room).rglob("*.[chp]*"):
-            if source.suffix in (".c", ".hpp", ".cpp", ".py", ".pyi"):
+            if source.suffix in (".c", ".hpp", ".cpp", ".css", ".py", ".pyi"):
                 assert source.relative_to(ROOT).as_posix() in names
     for name in ("CMakeLists.txt", "pyproject.toml", "LICENSE", "README.md", "PKG-INFO"):
         assert name in names
@@ -114,7 +114,8 @@ def test_the_wheel_holds_what_runs():
     package = {name for name in names if name.startswith("ckce/")}
     info = {name for name in names if ".dist-info/" in name}
     assert package | info == set(names), "nothing beside the package"
-    for source in [*SOURCES, PACKAGE / "_core.pyi", PACKAGE / "_cpu.pyi", PACKAGE / "py.typed"]:
+    others = ("_core.pyi", "_cpu.pyi", "py.typed", "_report/style.css")
+    for source in [*SOURCES, *(PACKAGE / name for name in others)]:
         assert f"ckce/{source.relative_to(PACKAGE).as_posix()}" in package
     compiled = {name.split(".")[0] for name in package if name.endswith((".so", ".pyd"))}
     assert "ckce/_cpu" in compiled

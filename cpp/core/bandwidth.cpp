@@ -86,9 +86,8 @@ void pair_distances(const Panels& q, double* out, Parallel& parallel) {
 }
 
 // The element of rank k of values >= 0, by counting into bins and sorting out one of them.
-double kth_smallest(const std::vector<double>& values, std::size_t k) {
+double kth_smallest(const std::vector<double>& values, std::size_t k, double largest) {
   constexpr std::size_t kBins = 4096;
-  const double largest = *std::max_element(values.begin(), values.end());
   if (largest == 0.0) return 0.0;
   const double scale = static_cast<double>(kBins - 1) / largest;
   if (!std::isfinite(scale)) return 0.0;  // all subnormal: no distance that a bandwidth could be
@@ -111,6 +110,10 @@ struct Distances {
   std::vector<double> counts;  // empty if every pair counts once
   bool squared;
 
+  double largest() const {  // by Eigen, which vectorises it
+    return Eigen::Map<const Vector>(values.data(), static_cast<Index>(values.size())).maxCoeff();
+  }
+
   // The median of the distances above `floor` (all of them for a negative floor); 0 if none is.
   double median(double floor) const {
     const auto plain = [&](double value) { return squared ? std::sqrt(value) : value; };
@@ -119,8 +122,9 @@ struct Distances {
       for (const double value : values) below += value <= floor;
       const std::size_t size = values.size() - below;
       if (size == 0) return 0.0;
-      const double low = kth_smallest(values, below + (size - 1) / 2);
-      const double high = size % 2 ? low : kth_smallest(values, below + size / 2);
+      const double top = largest();
+      const double low = kth_smallest(values, below + (size - 1) / 2, top);
+      const double high = size % 2 ? low : kth_smallest(values, below + size / 2, top);
       return 0.5 * (plain(low) + plain(high));
     }
     std::vector<std::size_t> order;
@@ -171,7 +175,7 @@ MedianDistance median_distance(const std::vector<Samples>& groups, Norm norm, Co
     }
   }
   if (distances.values.empty()) return {0.0, 0.0};
-  const double largest = *std::max_element(distances.values.begin(), distances.values.end());
+  const double largest = distances.largest();
   const double share = norm == Norm::kL2 ? kApartShare * kApartShare : kApartShare;
   const double floor = counted == Counted::kAll ? -1.0 : share * largest;
   return {distances.median(floor), norm == Norm::kL2 ? std::sqrt(largest) : largest};

@@ -87,9 +87,7 @@ def diagram(data, models, options):
                 strict=True,
             )
         ]
-    fig, (left, right) = figure(PAGE, 4.3, 1, 2, layout=None)
-    left.set_position((0.08, 0.33, 0.4, 0.65))  # the histogram hangs below
-    right.set_position((0.53, 0.33, 0.46, 0.65))
+    fig, (left, right) = figure(PAGE, 4.3, 1, 2)
     ckce.ReliabilityDiagram(tuple(curves), target, options.strategy, 0.95).plot(left)
     draw_table(right, rows)
     save(fig, options.out, f"reliability_{data}")

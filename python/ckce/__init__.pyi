@@ -1,5 +1,7 @@
 # The public names, for type checkers; `_ROOMS` in __init__.py loads them.
-from ckce._compare.compare import compare as compare
+from ckce._compare.compare import (
+    compare as compare,
+)
 from ckce._compare.comparison import (
     ComparedModel as ComparedModel,
 )
@@ -12,34 +14,48 @@ from ckce._compare.comparison import (
 from ckce._compare.comparison import (
     GuardRail as GuardRail,
 )
-from ckce._compare.sensitivity import Sensitivity as Sensitivity
-from ckce._compare.shift import (
+from ckce._compare.curve import (
     ShiftCurve as ShiftCurve,
 )
-from ckce._compare.shift import (
+from ckce._compare.curve import (
     ShiftPoint as ShiftPoint,
+)
+from ckce._compare.sensitivity import (
+    Sensitivity as Sensitivity,
 )
 from ckce._compare.shift import (
     shift_curve as shift_curve,
 )
-from ckce._config import show_config as show_config
-from ckce._methods.blocks import Blocks as Blocks
-from ckce._methods.cholesky import Cholesky as Cholesky
-from ckce._methods.exact import Exact as Exact
+from ckce._config import (
+    show_config as show_config,
+)
+from ckce._methods.blocks import (
+    Blocks as Blocks,
+)
+from ckce._methods.cholesky import (
+    Cholesky as Cholesky,
+)
+from ckce._methods.exact import (
+    Exact as Exact,
+)
 from ckce._methods.fourier import (
     Fourier as Fourier,
 )
 from ckce._methods.fourier import (
     fourier_frequencies as fourier_frequencies,
 )
-from ckce._methods.landmarks import Landmarks as Landmarks
+from ckce._methods.landmarks import (
+    Landmarks as Landmarks,
+)
 from ckce._metrics.calibration_test import (
     CalibrationTest as CalibrationTest,
 )
 from ckce._metrics.calibration_test import (
     calibration_test as calibration_test,
 )
-from ckce._metrics.ckce import ckce as ckce
+from ckce._metrics.ckce import (
+    ckce as ckce,
+)
 from ckce._metrics.ece import (
     EceEstimate as EceEstimate,
 )
@@ -85,9 +101,8 @@ from ckce._metrics.scores import (
 from ckce._metrics.scores import (
     log_loss as log_loss,
 )
-from ckce._problem.bandwidth import median_bandwidth as median_bandwidth
-from ckce._reliability.diagram import (
-    CalibrationDisplay as CalibrationDisplay,
+from ckce._problem.bandwidth import (
+    median_bandwidth as median_bandwidth,
 )
 from ckce._reliability.diagram import (
     ReliabilityCurve as ReliabilityCurve,
@@ -97,6 +112,9 @@ from ckce._reliability.diagram import (
 )
 from ckce._reliability.diagram import (
     reliability_diagram as reliability_diagram,
+)
+from ckce._reliability.display import (
+    CalibrationDisplay as CalibrationDisplay,
 )
 from ckce._report.report import (
     Report as Report,
@@ -110,8 +128,12 @@ from ckce._scan.scan import (
 from ckce._scan.scan import (
     scan as scan,
 )
-from ckce._stream.accumulator import CKCEAccumulator as CKCEAccumulator
-from ckce._stream.evaluation import StreamEvaluation as StreamEvaluation
+from ckce._stream.accumulator import (
+    CKCEAccumulator as CKCEAccumulator,
+)
+from ckce._stream.evaluation import (
+    StreamEvaluation as StreamEvaluation,
+)
 
 __version__: str
 __all__: list[str]

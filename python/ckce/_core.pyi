@@ -13,6 +13,7 @@ Progress = Callable[[float], None] | None
 
 LEVEL: str
 FACTORISATION_LIMIT: int
+LEAST_BANDWIDTH: float
 
 # Words of the border. A member by its name: Norm["l1"].
 
@@ -243,6 +244,42 @@ def resample_features(
     n_threads: int,
     progress: Progress,
 ) -> Doubles: ...
+def ckce_two_classes(
+    probs: Probs,
+    labels: Labels,
+    weights: Doubles | None,
+    label_factor: Doubles | None,
+    *,
+    kernel: Kernel,
+    ridge: float,
+    full: bool,
+    n_threads: int,
+    progress: Progress,
+) -> Solution: ...
+def jkce_two_classes(
+    probs: Probs,
+    labels: Labels,
+    weights: Doubles | None,
+    label_factor: Doubles | None,
+    *,
+    kernel: Kernel,
+    full: bool,
+    n_threads: int,
+    progress: Progress,
+) -> JkceSums: ...
+def resample_two_classes(
+    probs: Probs,
+    labels: Labels,
+    *,
+    kernel: Kernel,
+    ridge: float,
+    n_resamples: int,
+    seed: int,
+    table: int,
+    n_threads: int,
+    progress: Progress,
+) -> Doubles: ...
+def price_two_classes(*, kernel: Kernel, n: float, full: bool) -> float: ...
 def loo_features(
     probs: Probs,
     labels: Labels,
@@ -319,6 +356,8 @@ class AccumulatorResult:
     missing: float
     off_diagonal: float
     diagonal: float
+    influence_square: float
+    rows_square: float
 
 class Accumulator:
     def __init__(
@@ -350,3 +389,45 @@ class Accumulator:
     def solve(
         self, *, regularization: float | None, full: bool, n_threads: int
     ) -> AccumulatorResult: ...
+
+class CellState:
+    sums: Doubles
+    cells: tuple[Labels, Labels, Doubles]
+    tail_probs: Doubles
+    tail_labels: Labels
+    tail_weights: Doubles
+
+class CellAccumulator:
+    n_cells: float
+    nodes: int
+    def __init__(
+        self,
+        *,
+        bandwidth: float,
+        linear_part: bool,
+        label_factor: Doubles | None,
+        n_bins: int,
+    ) -> None: ...
+    def update(
+        self, probs: Probs, labels: Labels, weights: Doubles | None, *, n_threads: int
+    ) -> None: ...
+    def merge(self, other: CellState, *, n_threads: int) -> None: ...
+    def merge_arrays(
+        self,
+        sums: Doubles,
+        ids: Labels,
+        points: Labels,
+        numbers: Doubles,
+        tail_probs: Doubles,
+        tail_labels: Labels,
+        tail_weights: Doubles | None,
+        *,
+        n_threads: int,
+    ) -> None: ...
+    def merge_dense(self, sums: Doubles, *, n_threads: int) -> None: ...
+    def state(self) -> CellState: ...
+    def settled(self) -> Doubles: ...
+    def state_price(self) -> float: ...
+    def solve_price(self) -> float: ...
+    def rows(self) -> int: ...
+    def solve(self, *, regularization: float | None, n_threads: int) -> AccumulatorResult: ...

@@ -37,6 +37,11 @@ def states():
     y, q = sample(1030, 3)
     acc = CKCEAccumulator(3, bandwidth=0.5, input="log_probs", **small)
     yield "v3_log_probs.ckce", acc, (y, np.log(q), None)
+    y, q = sample(1560, 2)
+    w = np.arange(1560) % 3  # 1040 rows count: a block, and a few that wait
+    yield "v3_moments.ckce", CKCEAccumulator(2, bandwidth=0.5, n_bins=5), (y, q, w)
+    acc = CKCEAccumulator(2, bandwidth=0.001, kernel="gaussian", n_bins=5, regularization=0.1)
+    yield "v3_points.ckce", acc, (y, q, w)
 
 
 if __name__ == "__main__":

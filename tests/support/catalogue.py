@@ -331,26 +331,28 @@ NORMS = [
     ({"norm": "l3"}, ValueError, "norm must be one of"),
     ({"debias": True}, ValueError, "debias=True needs norm='l2_squared', got norm='l1'"),
 ]
+LEVEL = [({"level": 95}, ValueError, "level must be between 0 and 1, got 95")]
 # Of functions that can choose lambda, and of those that cannot.
 LOO = [({"regularization": "0.1"}, ValueError, "must be a number or 'loo', got the string '0.1'")]
 NO_LOO = [({"regularization": "0.1"}, TypeError, "regularization must be a number, got '0.1'")]
 # Of one function, besides.
 OWN_OPTIONS = {
     "ckce": LOO,
-    "estimate": LOO,
+    "estimate": LOO + LEVEL,
     "CKCEAccumulator.from_sample": NO_LOO,
     "jkce": JKCE_OPTIONS,
-    "jkce_estimate": JKCE_OPTIONS,
+    "jkce_estimate": JKCE_OPTIONS + LEVEL,
     "ece": BINS + NORMS,
     "ece_estimate": BINS + NORMS,
     "brier_decomposition": BINS,
     "evaluate": [*LOO, *BINS[:3], ({"test": 0}, ValueError, "test must be at least 1, got 0")],
     "calibration_test": [
         *NO_LOO,
+        *LEVEL,
         ({"n_resamples": 0}, ValueError, "n_resamples must be at least 1, got 0"),
         ({"statistic": "ece"}, ValueError, "statistic must be one of"),
-        ({"method": "exact"}, ValueError, "method must be one of ['auto', 'fourier', 'cholesky'"),
-        ({"method": ckce.Exact()}, ValueError, "method must be one of ['auto', 'fourier', 'choles"),
+        ({"method": "exact"}, ValueError, "method='exact' of the test needs two classes"),
+        ({"method": ckce.Exact()}, ValueError, "needs two classes and a Gaussian kernel, got 3"),
         ({"method": ckce.Fourier(precision="mixed")}, ValueError, "precision='mixed' is for ckce"),
         ({"kernel": kernel}, ValueError, "kernel must be one of the named kernels"),
         ({"regularization": "loo"}, TypeError, "regularization must be a number"),
@@ -381,8 +383,8 @@ OWN_OPTIONS = {
         ({"strategy": "equal"}, ValueError, "strategy must be one of"),
         ({"level": 1.0}, ValueError, "level must be between 0 and 1, got 1.0"),
         ({"level": 95}, ValueError, "level must be between 0 and 1, got 95"),
-        ({"target": 7}, ValueError, "target must be 'top_label' or one of the classes"),
-        ({"target": "top"}, ValueError, "target must be 'top_label' or one of the classes"),
+        ({"target": 7}, ValueError, "target must be 'top_label', 'class_wise' or one of"),
+        ({"target": "top"}, ValueError, "target must be 'top_label', 'class_wise' or one of"),
     ],
 }
 
@@ -903,7 +905,7 @@ def _bad_accumulators():
 def _bad_uses():
     """Methods of results and accumulators."""
     one, two = ckce.estimate(Y, Q), ckce.jkce_estimate(Y, Q)
-    for level in (95, 0.0, "0.95", None, True):
+    for level in (95, 0.0, "0.95", True):
         for entry, call in (("Estimate", one.interval), ("JkceEstimate", two.interval)):
             words = (f"level must be between 0 and 1, got {level!r}",)
             yield Refusal(f"{entry}.interval({level!r})", partial(call, level), ValueError, words)

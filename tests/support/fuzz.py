@@ -11,14 +11,17 @@ array is zipped anew, so that what lies behind the first check is reached, too.
 
 import argparse
 import contextlib
+import gzip
 import hashlib
 import io
+import json
 import os
 import random
 import sys
 import tempfile
 import time
 import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +30,7 @@ import ckce
 from ckce._stream import state_file as _state
 
 CRASHES = Path(__file__).parents[1] / "crashes"
-SUFFIXES = (".npy", ".npz", ".csv", ".tsv", ".parquet", ".arrow")
+SUFFIXES = (".npy", ".npz", ".csv", ".tsv", ".parquet", ".arrow", ".jsonl", ".csv.gz")
 NUMBERS = [
     0,
     1,
@@ -152,10 +155,13 @@ def seeds(target):
             {"n_classes": 2, "bandwidth": 0.5, "method": ckce.Fourier(3), "n_bins": 2},
             {"n_classes": 3, "bandwidth": 0.5, "method": ckce.Landmarks(np.eye(3)), "n_bins": 2},
             {"n_classes": 3, "method": ckce.Fourier(2), "n_bins": 2, "input": "log_probs"},
+            {"n_classes": 2, "bandwidth": 0.3, "n_bins": 2},
+            {"n_classes": 2, "bandwidth": 1e-4, "kernel": "gaussian", "n_bins": 2},
         ):
             acc = ckce.CKCEAccumulator(**options)
             found.append(acc.to_bytes())
-            rows, probs = sample(6, options["n_classes"])
+            cells = acc.method.word == "exact"  # rows that fill a block leave the tail
+            rows, probs = sample(1030 if cells else 6, options["n_classes"])
             names = np.array(options.get("labels", range(3)))
             acc.update(names[rows], np.log(probs) if "input" in options else probs)
             found.append(acc.to_bytes())
@@ -169,6 +175,9 @@ def seeds(target):
         2: text,
         3: text.replace(b",", b"\t"),
     }
+    objects = [{"labels": int(a), "probs": b} for a, b in zip(y, q.tolist(), strict=True)]
+    files[6] = "\n".join(map(json.dumps, objects)).encode()
+    files[7] = gzip.compress(text, mtime=0)
     found = [bytes([kind]) + content for kind, content in files.items()]
     found.append(b"\1" + _npz({"labels": y, "probs": q}, compressed=True))
     try:
@@ -186,7 +195,9 @@ def seeds(target):
 
 
 def _rezipped(data, rng):
-    """Mutate a member of an npz file, with a checksum that fits."""
+    """Mutate a member of an npz file, or what is gzipped, with a checksum that fits."""
+    if data[:1] == b"\7":
+        return data[:1] + gzip.compress(_mutated(gzip.decompress(data[1:]), rng), mtime=0)
     try:
         with zipfile.ZipFile(io.BytesIO(data[1:])) as archive:
             members = {info.filename: archive.read(info) for info in archive.infolist()}
@@ -231,8 +242,9 @@ def _mutated(data, rng):
 
 
 def mutated(target, data, rng):
-    if target == "scan" and data[:1] == b"\1" and rng.random() < 0.7:
-        return _rezipped(data, rng)
+    if target == "scan" and data[:1] in (b"\1", b"\7") and rng.random() < 0.7:
+        with contextlib.suppress(OSError, EOFError, zlib.error):  # it was mutated before
+            return _rezipped(data, rng)
     return _mutated(data, rng)
 
 

@@ -11,6 +11,8 @@ class Gaussian : public Kernel {
  public:
   static constexpr const char* name = "gaussian";
   explicit Gaussian(double bandwidth) : bandwidth_(bandwidth) {}
+  Line line() const override { return Line::kGaussian; }
+  double bandwidth() const override { return bandwidth_; }
 
   // x = (q - mean) / bandwidth: centred, because products of x then round at the scale of the
   // spread of the predictions and not at that of the simplex.

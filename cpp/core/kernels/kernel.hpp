@@ -31,6 +31,10 @@ class Kernel {
   virtual ~Kernel() = default;
   virtual bool has_linear_part() const { return false; }
   virtual bool has_own_part() const { return true; }
+  // What the own part is of two classes, where it is a function of p - p'.
+  enum class Line { kNone, kGaussian, kLaplace };
+  virtual Line line() const { return Line::kNone; }
+  virtual double bandwidth() const { return 1.0; }
   // Fills the kernel's own coordinates of points.q, whose rows have this mean.
   virtual void prepare(Points&, const Vector& /*mean*/, Parallel&) const {}
   // out(i, j) = k(a_i, b_j) - <a_i, b_j> [linear part], for panel `i` of a and panel `j` of b.

@@ -9,7 +9,9 @@ namespace ckce {
 class Laplace : public Kernel {
  public:
   static constexpr const char* name = "laplace";
-  explicit Laplace(double bandwidth) : scale_(-1.0 / bandwidth) {}
+  explicit Laplace(double bandwidth) : bandwidth_(bandwidth), scale_(-1.0 / bandwidth) {}
+  Line line() const override { return Line::kLaplace; }
+  double bandwidth() const override { return bandwidth_; }
 
   void tile(const Points& a, Index i, const Points& b, Index j, MatrixRef out) const override {
     tile_of<L1>(a.q.panel(i).data(), b.q.panel(j).data(), a.q.width(), out,
@@ -19,6 +21,7 @@ class Laplace : public Kernel {
   }
 
  private:
+  double bandwidth_;
   double scale_;
 };
 

@@ -16,21 +16,6 @@
 namespace ckce {
 namespace {
 
-// The first rows of a column-major matrix, with their labels and weights.
-Samples view(const Matrix& probs, Index rows, const std::vector<std::int64_t>& labels,
-             const Vector& weights) {
-  constexpr auto size = static_cast<Index>(sizeof(double));
-  Samples samples;
-  samples.probs.data = reinterpret_cast<const char*>(probs.data());
-  samples.probs.n = rows;
-  samples.probs.m = probs.cols();
-  samples.probs.row_stride = size;
-  samples.probs.col_stride = size * probs.rows();
-  samples.labels = labels.data();
-  samples.weights = weights.data();
-  return samples;
-}
-
 // out = phi'diag(s)phi, lower triangle; s may be negative, so no root of it is taken.
 void weighted_gram(Matrix& out, const In& phi, const Vector& s) {
   out.setZero();
@@ -78,39 +63,19 @@ class Turns {
 
 Accumulator::Accumulator(std::shared_ptr<const Features> features, LabelKernel label,
                          bool scattered, bool debias, Index n_bins)
-    : features_(std::move(features)),
+    : Blocked<Tally>(Tally(*features, scattered, debias, n_bins), features->m()),
+      features_(std::move(features)),
       label_(std::move(label)),
       scattered_(scattered),
       debias_(debias),
-      n_bins_(n_bins),
-      tally_(empty()),
-      tail_probs_(kBlock, features_->m()),
-      tail_labels_(as_size(kBlock)),
-      tail_weights_(kBlock) {
+      n_bins_(n_bins) {
   if (features_->rows())
     throw std::invalid_argument("features must be of any rows, got a factor of certain rows");
 }
 
-// Polls for Ctrl-C while another thread's batch is being added.
-std::unique_lock<std::mutex> Accumulator::lock(Parallel& parallel) const {
-  std::unique_lock<std::mutex> guard(mutex_, std::defer_lock);
-  if (!guard.try_lock())
-    parallel.each(
-        1, [&] { return [&](Index) { parallel.wait_until([&] { return guard.try_lock(); }); }; });
-  return guard;
-}
-
-// Writes rows behind the tail; they count only once tail_rows_ says so.
-void Accumulator::append(const Samples& samples, Index begin, Index count) {
-  samples.probs.load(begin, count, tail_probs_.middleRows(tail_rows_, count));
-  for (Index i = 0; i < count; ++i) {
-    tail_labels_[as_size(tail_rows_ + i)] = samples.labels[begin + i];
-    tail_weights_[tail_rows_ + i] = samples.weight(begin + i);
-  }
-}
-
-void Accumulator::add_blocks(const std::vector<Samples>& blocks, Tally& tally,
-                             Parallel& parallel) const {
+void Accumulator::add_rows(const std::vector<Samples>& pieces, Tally& tally,
+                           Parallel& parallel) const {
+  const std::vector<Samples> blocks = cut_into_blocks(pieces);
   Turns turns(parallel);
   parallel.each(static_cast<Index>(blocks.size()), [&] {
     return [&, block = Block<double>(*features_),
@@ -141,70 +106,10 @@ void Accumulator::add_blocks(const std::vector<Samples>& blocks, Tally& tally,
   });
 }
 
-// Adds sums, if given, and rows. What can fail works on a copy.
-void Accumulator::absorb(const Samples& samples, const Tally* sums, Parallel& parallel) {
-  Index begin = 0;
-  if (tail_rows_ + samples.n() < kBlock) {
-    if (sums) tally_.add(*sums);
-  } else {
-    std::vector<Samples> blocks;
-    if (tail_rows_ > 0) {
-      begin = kBlock - tail_rows_;
-      append(samples, 0, begin);
-      blocks.push_back(view(tail_probs_, kBlock, tail_labels_, tail_weights_));
-    }
-    for (; samples.n() - begin >= kBlock; begin += kBlock)
-      blocks.push_back(samples.part(begin, kBlock));
-    Tally next = tally_;
-    if (sums) next.add(*sums);
-    add_blocks(blocks, next, parallel);
-    tally_ = std::move(next);
-    tail_rows_ = 0;
-  }
-  append(samples, begin, samples.n() - begin);
-  tail_rows_ += samples.n() - begin;
-}
-
-void Accumulator::update(const Samples& samples, Parallel& parallel) {
-  const auto guard = lock(parallel);
-  absorb(samples, nullptr, parallel);
-}
-
-void Accumulator::merge(const AccumulatorState& other, Parallel& parallel) {
-  const auto guard = lock(parallel);
-  absorb(view(other.tail_probs, other.tail_probs.rows(), other.tail_labels, other.tail_weights),
-         &other.tally, parallel);
-}
-
-AccumulatorState Accumulator::state(Parallel& parallel) const {
-  const auto guard = lock(parallel);
-  return {tally_, tail_probs_.topRows(tail_rows_),
-          std::vector<std::int64_t>(tail_labels_.begin(), tail_labels_.begin() + tail_rows_),
-          tail_weights_.head(tail_rows_)};
-}
-
 AccumulatorState Accumulator::unpack(const Vector& sums, const Samples& tail) const {
-  AccumulatorState state{empty(), Matrix(tail.n(), tail.m()),
-                         std::vector<std::int64_t>(tail.labels, tail.labels + tail.n()),
-                         weights_of(tail, 0, tail.n())};
-  tail.probs.load(0, tail.n(), state.tail_probs);
-  state.tally.unpack(sums);
-  return state;
-}
-
-Tally Accumulator::empty() const { return Tally(*features_, scattered_, debias_, n_bins_); }
-
-Tally Accumulator::settled(Parallel& parallel) const {
-  const auto guard = lock(parallel);
-  Tally tally = tally_;
-  if (tail_rows_ > 0)
-    add_blocks({view(tail_probs_, tail_rows_, tail_labels_, tail_weights_)}, tally, parallel);
-  return tally;
-}
-
-Index Accumulator::rows(Parallel& parallel) const {
-  const auto guard = lock(parallel);
-  return tally_.rows + tail_rows_;
+  Tally tally(*features_, scattered_, debias_, n_bins_);
+  tally.unpack(sums);
+  return make_state(std::move(tally), tail);
 }
 
 // |CKCE - CKCE under K| for E = K - Phi Phi' >= 0 of which only Tr E <= missing is known: the
@@ -212,10 +117,10 @@ Index Accumulator::rows(Parallel& parallel) const {
 // come from sums, M X = S, M H = X, M = Phi'Phi + ridge I: |V|^2 = |R - Phi X|^2 / ridge^2 and
 // |U|^2 = |Phi H|^2, with |R F|^2 <= |R|^2 |F|^2. O(d^2 m)
 double Accumulator::certify(const Matrix& s, const Matrix& x, double ridge,
-                            const RidgeSolver& solver, const AccumulatorResult& result,
-                            double missing, Parallel& parallel) const {
+                            const RidgeSolver& solver, const Tally& tally, double missing,
+                            Parallel& parallel) const {
   const double residuals =
-      result.tally.scores.brier * (label_.kronecker() ? 1.0 : label_.factor.squaredNorm());
+      tally.scores.brier * (label_.kronecker() ? 1.0 : label_.factor.squaredNorm());
   Matrix h = x;
   solver.solve(h, parallel);
   const double value = x.squaredNorm();
@@ -223,41 +128,44 @@ double Accumulator::certify(const Matrix& s, const Matrix& x, double ridge,
   const double v =
       std::sqrt(std::max(0.0, residuals - s.cwiseProduct(x).sum() - ridge * value)) / ridge;
   // sum_i A_ii |r_i|^2 <= residuals / (4 ridge), because A = W K W <= I / (4 ridge).
-  const double rounding = round_off_bound(1.0 + 2.0 * result.tally.moments.weight / ridge,
-                                          value + residuals / (4.0 * ridge));
+  const double rounding =
+      round_off_bound(1.0 + 2.0 * tally.moments.weight / ridge, value + residuals / (4.0 * ridge));
   return rounding + missing * (2.0 * (1.0 + missing / (missing + ridge)) * u * v + v * v);
 }
 
 AccumulatorResult Accumulator::solve(std::optional<double> regularization, bool full,
                                      Parallel& parallel) const {
-  AccumulatorResult result{settled(parallel)};
-  if (result.tally.rows == 0)
+  Tally tally = settled(parallel);
+  if (tally.rows == 0)
     throw std::domain_error("the accumulator holds no rows yet; call update first");
-  Moments& moments = result.tally.moments;
+  AccumulatorResult result;
+  result.rows = tally.rows;
+  result.scores = tally.scores;
+  result.bins = tally.bins;
+  Moments& moments = tally.moments;
   const double weight = moments.weight;
   result.regularization = regularization ? *regularization : std::pow(weight, -0.25);
   const double ridge = result.regularization * weight;
   Matrix x = label_.apply(moments.phi_r());  // S = Phi'diag(w)R F  (d, width)
   result.diagonal = moments.diagonal;
   result.off_diagonal = x.squaredNorm() - moments.diagonal;
-  const double trace = features_->trace(weight, result.tally.scores.sharpness);
+  const double trace = features_->trace(weight, tally.scores.sharpness);
   const bool certified = full && std::isfinite(trace);
   double missing = std::max(0.0, trace - moments.phi_phi.diagonal().sum());  // Tr E
   result.missing = std::isfinite(trace) ? missing / trace : 1.0;
   if (certified)
-    missing +=
-        features_->trace_error(moments.phi_phi, static_cast<double>(result.tally.rows), trace);
+    missing += features_->trace_error(moments.phi_phi, static_cast<double>(tally.rows), trace);
   const Matrix s = certified ? x : Matrix();
   const RidgeSolver solver(std::move(moments.phi_phi), ridge, parallel);
   solver.solve(x, parallel);  // X = M^-1 S
   result.solution.per_class = x.colwise().squaredNorm().transpose();
   result.solution.value = result.solution.per_class.sum();
   if (!full) return result;
-  if (certified) result.solution.bound = certify(s, x, ridge, solver, result, missing, parallel);
+  if (certified) result.solution.bound = certify(s, x, ridge, solver, tally, missing, parallel);
   if (!debias_) return result;
   const Matrix a = inverse_square(solver, parallel);
-  result.solution.debias = dot_lower(a, result.tally.phi_norms_phi);
-  result.solution.floor = dot_lower(a, result.tally.phi_spreads_phi);
+  result.solution.debias = dot_lower(a, tally.phi_norms_phi);
+  result.solution.floor = dot_lower(a, tally.phi_spreads_phi);
   return result;
 }
 

@@ -1,12 +1,9 @@
 // The streaming state behind `CKCEAccumulator`: CKCE of eq. (9) and JKCE of eq. (11) of the paper
 // from sums over samples, beside everything else that one pass over the rows can tell.
-//
-// Rows wait in a tail until a block is full: blocks are then the same for any split of the rows,
-// and so are the bits.
 #pragma once
 
+#include <limits>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -16,69 +13,54 @@
 #include "core/kernels/label_kernel.hpp"
 #include "core/linalg/ridge_solve.hpp"
 #include "core/metrics/ckce.hpp"
+#include "core/stream/blocked.hpp"
 #include "core/stream/tally.hpp"
 
 namespace ckce {
 
-// A state at rest: sums over whole blocks, and the rows after them.
-struct AccumulatorState {
-  Tally tally;
-  Matrix tail_probs;  // (rows, m)
-  std::vector<std::int64_t> tail_labels;
-  Vector tail_weights;
-};
+using AccumulatorState = BlockedState<Tally>;
 
+// What the sums of all rows tell.
 struct AccumulatorResult {
-  Tally tally;  // with the tail; its matrices may have been moved from
+  Index rows = 0;
+  Scores scores;
+  Matrix bins;  // as in Tally
   double regularization = 0.0;
   Solution solution;          // value, per_class; debias and floor if the state has their sums,
                               // bound for features with Phi Phi' <= K
   double missing = 1.0;       // share of Tr K that such features leave out
   double off_diagonal = 0.0;  // of JKCE, see JkceSums
   double diagonal = 0.0;
+  // sum_i w_i psi_i^2 of the influences, and sum_i w_i rows_i^2 of JkceSums, for standard errors;
+  // NaN where only the rows know them.
+  double influence_square = std::numeric_limits<double>::quiet_NaN();
+  double rows_square = std::numeric_limits<double>::quiet_NaN();
 };
 
-// Safe to use from several threads at a time. A call that throws leaves the state as it was.
-class Accumulator {
+class Accumulator : public Blocked<Tally> {
  public:
+  // An update costs O(n d^2), with debias three times that.
   Accumulator(std::shared_ptr<const Features> features, LabelKernel label, bool scattered,
               bool debias, Index n_bins);
 
-  // O(n d^2), with debias three times that
-  void update(const Samples& samples, Parallel& parallel);
-  void merge(const AccumulatorState& other, Parallel& parallel);
-  AccumulatorState state(Parallel& parallel) const;
   // lambda = N^-1/4 unless given; `full` adds debias term and floor, if their sums exist. O(d^3)
   AccumulatorResult solve(std::optional<double> regularization, bool full,
                           Parallel& parallel) const;
-  Index rows(Parallel& parallel) const;
-  // Sums of all rows, the tail's too.
-  Tally settled(Parallel& parallel) const;
   // A state like this one's, of sums that `Tally::pack` gave and rows.
   AccumulatorState unpack(const Vector& sums, const Samples& tail) const;
   const Features& features() const { return *features_; }
 
  private:
-  std::unique_lock<std::mutex> lock(Parallel& parallel) const;
-  void absorb(const Samples& samples, const Tally* sums, Parallel& parallel);
-  void append(const Samples& samples, Index begin, Index count);
-  void add_blocks(const std::vector<Samples>& blocks, Tally& tally, Parallel& parallel) const;
+  void add_rows(const std::vector<Samples>& pieces, Tally& tally,
+                Parallel& parallel) const override;
   double certify(const Matrix& s, const Matrix& x, double ridge, const RidgeSolver& solver,
-                 const AccumulatorResult& result, double missing, Parallel& parallel) const;
-  Tally empty() const;  // of the same shapes
+                 const Tally& tally, double missing, Parallel& parallel) const;
 
   std::shared_ptr<const Features> features_;
   LabelKernel label_;
   bool scattered_;
   bool debias_;
   Index n_bins_;
-
-  mutable std::mutex mutex_;  // of all below
-  Tally tally_;
-  Index tail_rows_ = 0;
-  Matrix tail_probs_;  // (kBlock, m)
-  std::vector<std::int64_t> tail_labels_;
-  Vector tail_weights_;
 };
 
 }  // namespace ckce

@@ -1,7 +1,10 @@
 """Words, tables and colours for a terminal."""
 
 import os
+import re
+import shutil
 import sys
+import textwrap
 from typing import IO
 
 from ckce._input import printable
@@ -22,6 +25,42 @@ class Style:
             return text
         return text.replace(bare, f"\x1b[{_CODES[style]}m{bare}\x1b[0m", 1)
 
+    def facts(self, lines: str) -> str:
+        """A result line by line: its heading and the CKCE stand out, remarks recede."""
+        heading, *rows = lines.split("\n")
+        return "\n".join([self("bold", wrap(heading)), *map(self._fact, rows)])
+
+    def _fact(self, row: str) -> str:
+        found = re.fullmatch(r"(\S+(?: \S+)*)(\s{2,})(-?[\d.]\S*|inf|nan)?(\s*)(.*)", row)
+        if found is None:
+            return row
+        name, gap, value, space, remark = found.groups("")
+        indent = len(name + gap + value + space)
+        folded = remark
+        if " " in remark:
+            folded = wrap("." * indent + remark, indent=indent)[indent:]
+        strong = self("bold", value) if name in ("CKCE", "debiased") else value
+        return f"{name}{gap}{strong}{space}{self('dim', folded)}"
+
+
+def width() -> int | None:
+    """Columns of the terminal; None in a pipe."""
+    if not sys.stdout.isatty():
+        return None
+    return shutil.get_terminal_size((120, 24)).columns
+
+
+def wrap(line: str, stream: IO[str] | None = None, *, indent: int = 0) -> str:
+    """A sentence broken at words where the window of a terminal ends."""
+    stream = sys.stdout if stream is None else stream
+    columns = shutil.get_terminal_size((120, 24)).columns
+    if len(line) <= columns or not stream.isatty():
+        return line
+    hanging = " " * (indent if indent < columns - 20 else 4)
+    return textwrap.fill(
+        line, columns, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False
+    )
+
 
 def wants_colours(stream: IO[str], choice: str = "auto") -> bool:
     """Colours if asked for; else on a terminal, unless NO_COLOR is set (https://no-color.org)."""
@@ -35,5 +74,7 @@ def wants_colours(stream: IO[str], choice: str = "auto") -> bool:
 def complain(kind: str, message: str) -> None:
     """One line on stderr."""
     style = Style(wants_colours(sys.stderr))
-    line = " ".join(printable(message).split())
-    print(style("red" if kind == "error" else "yellow", f"ckce: {kind}:"), line, file=sys.stderr)
+    head = f"ckce: {kind}:"
+    line = wrap(" ".join([head, *printable(message).split()]), sys.stderr)
+    colour = {"error": "red", "warning": "yellow"}.get(kind, "dim")
+    print(line.replace(head, style(colour, head), 1), file=sys.stderr)

@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any
 
 from ckce._compare.comparison import ComparedModel, Comparison
-from ckce._compare.guard_rails import guard_rails
+from ckce._compare.guard_rails import guard_rails, is_constant
 from ckce._compare.pairs import compare_pairs
 from ckce._compare.sensitivity import Setting
-from ckce._input import KernelLike, Samples, check_level, check_rows, check_samples
+from ckce._input import KernelLike, Samples, check_level, check_rows, check_samples, within
 from ckce._methods import Fourier, Method
 from ckce._metrics.calibration_test import check_test, of_test, run_test
 from ckce._metrics.ckce import solve
@@ -42,6 +42,7 @@ class Evaluated:
     estimate: Estimate
     record: ComparedModel
     halves: tuple[float, float] | None  # CKCE by each half of the frequencies
+    constant: bool  # all predictions are equal
 
 
 def compare(
@@ -126,7 +127,7 @@ def compare(
     >>> c.names
     ('good', 'sharp')
     >>> print(c.pairs[0].sentence)
-    good is better calibrated than sharp (difference 0.0475, 95 % interval 0.0359 to 0.059)
+    good is better calibrated than sharp (difference 0.0475, 95 % interval 0.0359 to 0.0590)
     """
     level = check_level(level)
     check_reduction(reduction, ("top_label",))
@@ -174,7 +175,14 @@ def _comparison(evaluated: Mapping[str, Evaluated], level: float, resamples: int
         names=names,
         models=records,
         pairs=pairs,
-        warnings=guard_rails(records, pairs, best.n_samples),
+        warnings=guard_rails(
+            records,
+            pairs,
+            best.n_samples,
+            best.bandwidth,
+            _own_medians(evaluated),
+            [name for name in names if evaluated[name].constant],
+        ),
         estimates={name: evaluated[name].estimate for name in names},
         level=level,
         method=best.method,
@@ -184,7 +192,7 @@ def _comparison(evaluated: Mapping[str, Evaluated], level: float, resamples: int
         n_samples=best.n_samples,
         n_classes=best.n_classes,
         signature=str(first.signature.but("compare", **words)),
-        _rerun=partial(_debiased_at, [model.problem for model in ranked]),
+        _rerun=partial(_debiased_at, ranked),
     )
 
 
@@ -214,7 +222,7 @@ def _check_models(y_true: Any, y_prob: Any, **options: Any) -> dict[str, Samples
         try:
             models[name] = check_samples(truth, probs, **options)
         except (TypeError, ValueError) as error:
-            raise type(error)(f"model {name!r}: {error}") from None
+            raise within(f"model {name!r}", error) from None
         found = models[name].probs.shape
         if shape is None:
             shape = found
@@ -246,6 +254,19 @@ def _shared_problems(models: Mapping[str, Samples], settings: Settings) -> dict[
     return {name: replace(each, regularization=chosen) for name, each in problems.items()}
 
 
+def _own_medians(evaluated: Mapping[str, Evaluated]) -> dict[str, float]:
+    """The median distance of each model, where a pooled one was taken."""
+    medians = {}
+    for name, model in evaluated.items():
+        problem = model.problem
+        if not problem.bandwidth.pooled:
+            return {}
+        found = median_of([problem.samples], problem.kernel, problem.seed, problem.n_threads)
+        if found.value is not None and found.kind != "no distances":
+            medians[name] = found.value
+    return medians
+
+
 def _needs_bandwidth(settings: Settings) -> bool:
     method = settings.method
     given = isinstance(method, Fourier) and method.frequencies is not None
@@ -256,7 +277,7 @@ def _evaluate(
     name: str, samples: Samples, problem: Problem, settings: Settings, level: float, resamples: int
 ) -> Evaluated:
     threads = settings.n_threads
-    e, solved = estimate_and_problem(problem, progress=False)
+    e, solved = estimate_and_problem(problem, progress=False, level=level)
     j = jkce_estimate_of(problem.of_jkce(), progress=False)
     scores = scores_of(samples, threads)
     reduced = scores if settings.reduction is None else scores_of(problem.samples, threads)
@@ -267,29 +288,29 @@ def _evaluate(
             of_test(settings),
             resamples,
             progress=False,
-            bandwidth=problem.bandwidth,
-            regularization=problem.regularization,
+            beside=problem,
         ).p_value
-    low, high = e.interval(level)
+    low, high = e.interval()
     record = ComparedModel(
         name=name,
         accuracy=scores.hits / scores.weight,
+        mean_confidence=scores.confidence / scores.weight,
         log_loss=scores.log_loss / scores.weight,
         brier=scores.brier / scores.weight,
-        ece=ece_estimate_of(samples, threads).value,
+        ece_top_label=ece_estimate_of(samples, threads).value,
         jkce=j.value,
         jkce_se=j.se,
         ckce=e.value,
-        floor=e.floor,
-        debiased=e.debiased,
-        se=e.se,
-        low=low,
-        high=high,
+        ckce_floor=e.floor,
+        ckce_debiased=e.debiased,
+        ckce_se=e.se,
+        ckce_low=low,
+        ckce_high=high,
         sharpness=reduced.sharpness / reduced.weight,
-        error=None if e.bound is None else e.bound + (e.debias_error or 0.0),
+        ckce_error=None if e.bound is None else e.bound + (e.debias_error or 0.0),
         p_value=p_value,
     )
-    return Evaluated(solved, e, record, _halves(solved))
+    return Evaluated(solved, e, record, _halves(solved), is_constant(samples.probs))
 
 
 def _halves(problem: Problem) -> tuple[float, float] | None:
@@ -306,7 +327,7 @@ def _halves(problem: Problem) -> tuple[float, float] | None:
     return first, second
 
 
-def _debiased_at(problems: Sequence[Problem], setting: Setting) -> list[float]:
+def _debiased_at(models: Sequence[Evaluated], setting: Setting) -> list[float]:
     """Debiased CKCE of the models under another setting."""
     changes: dict[str, Any] = {}
     if setting.bandwidth is not None:
@@ -315,10 +336,17 @@ def _debiased_at(problems: Sequence[Problem], setting: Setting) -> list[float]:
         changes["regularization"] = Regularization(setting.regularization, "given")
     if setting.random_state is not None:
         changes["seed"] = setting.random_state
-    debiased = []
-    for problem in problems:
-        own = dict(changes)
-        if setting.n_frequencies is not None and isinstance(problem.method, Fourier):
-            own["method"] = replace(problem.method, n_frequencies=setting.n_frequencies)
-        debiased.append(estimate_of(replace(problem, **own), progress=False).debiased)
-    return debiased
+    return [_debiased_of(model, changes, setting.n_frequencies) for model in models]
+
+
+def _debiased_of(model: Evaluated, changes: dict[str, Any], n_frequencies: int | None) -> float:
+    problem = model.problem
+    other = replace(problem, **changes)
+    if n_frequencies is not None and isinstance(problem.method, Fourier):
+        other = replace(other, method=replace(problem.method, n_frequencies=n_frequencies))
+    same = (
+        other.bandwidth.value == problem.bandwidth.value
+        and other.regularization.value == problem.regularization.value
+        and (other.method, other.seed) == (problem.method, problem.seed)
+    )
+    return model.estimate.debiased if same else estimate_of(other, progress=False).debiased

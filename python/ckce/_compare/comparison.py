@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ckce._compare.sensitivity import Sensitivity, run_sensitivity
 from ckce._metrics.estimate import Estimate
-from ckce._plots import comparison as _compare_plot
-from ckce._results import aligned, finite, load_pandas, number
+from ckce._results import FEW_ROWS, Column, Table, finite, load_pandas, model_columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,40 +23,43 @@ class ComparedModel:
     ----------
     name : str
         As given.
-    accuracy, log_loss, brier : float
-        See the functions of these names.
-    ece : float
-        ECE of the top label, L1, ten uniform bins.
+    accuracy, mean_confidence, log_loss, brier : float
+        Accuracy and scoring rules, see the functions of these names; mean of the largest
+        probability, which is above the accuracy of an overconfident model.
+    ece_top_label : float
+        ECE of the top label, L1, uniform bins.
     jkce, jkce_se : float
         Unbiased JKCE and its standard error.
-    ckce, floor : float
+    ckce, ckce_floor : float
         CKCE, and its mean if the model were calibrated.
-    debiased, se, low, high : float
-        Debiased CKCE, its standard error and interval: what models are ranked by.
+    ckce_debiased, ckce_se, ckce_low, ckce_high : float
+        Debiased CKCE, its standard error and interval: what models are ranked by. The ends are as
+        computed, also below 0; tables show the part above.
     sharpness : float
         Mean of |q|^2: from 1/m for uniform to 1 for certain predictions; of [1 - c, c] with
         ``reduction="top_label"``.
-    error : float or None
-        Bound on what the method leaves out of `ckce` and `debiased`; None for ``fourier``.
+    ckce_error : float or None
+        Bound on what the method leaves out of `ckce` and `ckce_debiased`; None for ``fourier``.
     p_value : float or None
         Of the exact test of calibration, if it was asked for.
     """
 
     name: str
     accuracy: float
+    mean_confidence: float
     log_loss: float
     brier: float
-    ece: float
+    ece_top_label: float
     jkce: float
     jkce_se: float
     ckce: float
-    floor: float
-    debiased: float
-    se: float
-    low: float
-    high: float
+    ckce_floor: float
+    ckce_debiased: float
+    ckce_se: float
+    ckce_low: float
+    ckce_high: float
     sharpness: float
-    error: float | None
+    ckce_error: float | None
     p_value: float | None
 
 
@@ -102,7 +104,8 @@ class GuardRail:
     Attributes
     ----------
     name : str
-        ``rank_disagreement``, ``marginals``, ``below_floor``, ``approximation`` or ``few_rows``.
+        ``constant``, ``bandwidth``, ``rank_disagreement``, ``marginals``, ``below_floor``,
+        ``approximation`` or ``few_rows``.
     value : float
         The number that crossed the line.
     limit : float
@@ -146,7 +149,7 @@ class Comparison:
     signature : str
         Names everything that changes the numbers.
     estimates : dict of Estimate
-        What was computed of each model, by name.
+        The CKCE of each model with all that belongs to it, such as ``attribution()``.
     """
 
     names: tuple[str, ...]
@@ -161,7 +164,7 @@ class Comparison:
     n_samples: int
     n_classes: int
     signature: str
-    estimates: dict[str, Estimate] = field(repr=False, compare=False)
+    estimates: Mapping[str, Estimate] = field(repr=False, compare=False)
     # debiased(bandwidth, regularization, n_frequencies, seed) of the models, in the order of `names`
     _rerun: Callable[..., list[float]] = field(repr=False, compare=False)
 
@@ -171,12 +174,26 @@ class Comparison:
         best = self.names[0]
         equals = [p.worse for p in self.pairs if p.better == best and not p.significant]
         count = len(self.names)
+        if self.n_samples < FEW_ROWS:
+            return f"too few rows to tell which of {count} models is the best calibrated"
         if not equals:
             return f"{best} is the best calibrated of {count} models"
         if len(equals) == count - 1:
             return f"none of the {count} models is significantly better calibrated than all others"
         names = ", ".join([best, *equals[:-1]]) + f" and {equals[-1]}"
-        return f"{names} are not told apart as the best calibrated of {count} models"
+        return f"{names} cannot be distinguished as the best calibrated of {count} models"
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """Pairs in words: all of three models; of more, neighbours, and how many pairs differ."""
+        if len(self.names) <= 3:
+            return tuple(pair.sentence for pair in self.pairs)
+        count = sum(pair.significant for pair in self.pairs)
+        alpha = 100 * (1 - self.level)
+        return (
+            *(self.pair(a, b).sentence for a, b in zip(self.names, self.names[1:], strict=False)),
+            f"{count} of {len(self.pairs)} pairs differ at {alpha:.3g} % (Holm)",
+        )
 
     def pair(self, a: str, b: str) -> ComparedPair:
         """The pair of two models, in either order."""
@@ -185,99 +202,22 @@ class Comparison:
                 return pair
         raise KeyError(f"no pair of {a!r} and {b!r}; the models are {list(self.names)}")
 
-    def _heading(self) -> str:
-        bandwidth = "" if self.bandwidth is None else f", bandwidth {self.bandwidth:.4g}"
-        return (
-            f"{len(self.names)} models, n = {self.n_samples}, m = {self.n_classes}, "
-            f"{self.method}{bandwidth}, lambda {self.regularization:.4g}"
-        )
-
-    def _table(self) -> tuple[list[str], list[list[str]]]:
-        """Titles, and the columns below them."""
-        percent = f"{100 * self.level:g} % interval"
-        columns = {
-            "accuracy": [f"{m.accuracy:.4f}" for m in self.models],
-            "log loss": [number(m.log_loss) for m in self.models],
-            "Brier": [number(m.brier) for m in self.models],
-            "ECE": [number(m.ece) for m in self.models],
-            "JKCE": [number(m.jkce) for m in self.models],
-            "CKCE": [number(m.ckce) for m in self.models],
-            "floor": [number(m.floor) for m in self.models],
-            "debiased": [number(m.debiased) for m in self.models],
-        }
-        lined_up = {title: aligned(cells) for title, cells in columns.items()}
-        lows = aligned([number(m.low) for m in self.models])
-        highs = aligned([number(m.high) for m in self.models])
-        lined_up[percent] = [f"{a} to {b}" for a, b in zip(lows, highs, strict=True)]
-        if any(m.p_value is not None for m in self.models):
-            lined_up["p-value"] = [f"{m.p_value:.4g}" for m in self.models]
-        return list(lined_up), list(lined_up.values())
-
-    def _sentences(self) -> list[str]:
-        """All pairs of three models; of more, neighbours in the ranking, and a count of the rest."""
-        if len(self.names) <= 3:
-            return [pair.sentence for pair in self.pairs]
-        count = sum(pair.significant for pair in self.pairs)
-        alpha = 100 * (1 - self.level)
-        return [
-            *(self.pair(a, b).sentence for a, b in zip(self.names, self.names[1:], strict=False)),
-            f"{count} of {len(self.pairs)} pairs differ at {alpha:.3g} % (Holm)",
-        ]
-
     def __str__(self) -> str:
-        titles, columns = self._table()
-        names = ["model", *self.names]
-        left = max(map(len, names))
-        widths = [
-            max(len(title), *map(len, cells)) for title, cells in zip(titles, columns, strict=True)
-        ]
-        lines = [
-            self._heading(),
-            f"{'model':<{left}}  "
-            + "  ".join(f"{title:>{width}}" for title, width in zip(titles, widths, strict=True)),
-        ]
-        for row, name in enumerate(self.names):
-            cells = [f"{cells[row]:>{width}}" for cells, width in zip(columns, widths, strict=True)]
-            lines.append(f"{name:<{left}}  {'  '.join(cells)}".rstrip())
-        lines += ["", self.headline, *self._sentences()]
-        lines += [f"caution ({rail.name}): {rail.message}" for rail in self.warnings]
-        return "\n".join([*lines, f"signature {self.signature}"])
+        return table_of(self).text()
 
     def __repr__(self) -> str:
         return str(self)
 
     def _repr_html_(self) -> str:
-        import html
-
-        titles, columns = self._table()
-        right = 'style="text-align:right;font-variant-numeric:tabular-nums;white-space:pre"'
-        head = "".join(f'<th style="text-align:right">{html.escape(t)}</th>' for t in titles)
-        rows = "".join(
-            f'<tr><th style="text-align:left">{html.escape(name)}</th>'
-            + "".join(f"<td {right}>{html.escape(cells[row])}</td>" for cells in columns)
-            + "</tr>"
-            for row, name in enumerate(self.names)
-        )
-        items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in self._sentences())
-        cautions = "".join(
-            f"<li><b>{html.escape(rail.name)}</b>: {html.escape(rail.message)}</li>"
-            for rail in self.warnings
-        )
-        return (
-            f'<table><caption style="text-align:left">{html.escape(self._heading())}</caption>'
-            f'<thead><tr><th style="text-align:left">model</th>{head}</tr></thead>'
-            f"<tbody>{rows}</tbody></table><p>{html.escape(self.headline)}</p><ul>{items}</ul>"
-            + (f"<p>Caution</p><ul>{cautions}</ul>" if cautions else "")
-            + f'<code style="font-size:smaller">{html.escape(self.signature)}</code>'
-        )
+        return table_of(self).html()
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, ready for JSON; what is not finite becomes None."""
         return {
             "headline": self.headline,
-            "models": [finite_record(model) for model in self.models],
-            "pairs": [finite_record(pair) for pair in self.pairs],
-            "warnings": [finite_record(rail) for rail in self.warnings],
+            "models": [finite(dataclasses.asdict(model)) for model in self.models],
+            "pairs": [finite(dataclasses.asdict(pair)) for pair in self.pairs],
+            "warnings": [finite(dataclasses.asdict(rail)) for rail in self.warnings],
             "level": self.level,
             "method": self.method,
             "bandwidth": self.bandwidth,
@@ -300,11 +240,15 @@ class Comparison:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Forest plot: debiased CKCE with its interval, raw CKCE and floor of each model."""
-        return _compare_plot.forest(self, ax)
+        from ckce._plots.forest import forest
+
+        return forest(self.models, self.level, ax)
 
     def plot_pairs(self, ax: Axes | None = None) -> Axes:
-        """Matrix of the paired differences; those that are significant are framed."""
-        return _compare_plot.matrix(self, ax)
+        """Matrix of the paired differences; those that are significant are bold."""
+        from ckce._plots.pairs import matrix
+
+        return matrix(self.names, self.pairs, ax)
 
     def sensitivity(
         self,
@@ -349,5 +293,18 @@ class Comparison:
         )
 
 
-def finite_record(record: Any) -> dict[str, Any]:
-    return finite(dataclasses.asdict(record))
+def table_of(comparison: Comparison) -> Table:
+    """The ranking, with what is said above and below it."""
+    bandwidth = "" if comparison.bandwidth is None else f", bandwidth {comparison.bandwidth:.4g}"
+    return Table(
+        columns=(Column("model", ("name",)), *model_columns(comparison.level)),
+        rows=tuple(map(vars, comparison.models)),
+        heading=(
+            f"{len(comparison.names)} models, n = {comparison.n_samples}, m = {comparison.n_classes}, "
+            f"{comparison.method}{bandwidth}, lambda {comparison.regularization:.4g}"
+        ),
+        lead=comparison.headline,
+        notes=comparison.sentences,
+        cautions=tuple((rail.name, rail.message) for rail in comparison.warnings),
+        signature=comparison.signature,
+    )

@@ -1,24 +1,42 @@
 """Reasons to be careful with a comparison; docs/comparing.md has a paragraph on each."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ckce._compare.comparison import ComparedModel, ComparedPair, GuardRail
 
 #: Largest difference of the mean |q|^2 of two models that passes without a word; at twice this
-#: the same miscalibration gives 0.7 of the CKCE (benchmarks/COVERAGE.md).
+#: the same miscalibration gives 0.7 of the CKCE (studies/COVERAGE.md).
 SHARPNESS_LIMIT = 0.025
 #: Largest share of a difference (or of its standard error) that the method may have added.
 ERROR_LIMIT = 0.1
 #: Rows below which debiased values were found to be too small by a tenth and more.
 ROWS_LIMIT = 100
+#: Largest ratio of the shared bandwidth to a model's own median distance, or the other way round.
+BANDWIDTH_LIMIT = 5.0
+#: Largest difference of predictions that count as equal.
+_EQUAL = 1e-6
+_BLOCK = 1024  # rows that are looked at together
 
 
 def guard_rails(
-    models: Sequence[ComparedModel], pairs: Sequence[ComparedPair], n_samples: int
+    models: Sequence[ComparedModel],
+    pairs: Sequence[ComparedPair],
+    n_samples: int,
+    bandwidth: float | None,
+    own: Mapping[str, float],
+    constant: Sequence[str],
 ) -> tuple[GuardRail, ...]:
-    """What speaks against reading too much into a comparison."""
+    """What speaks against reading too much into a comparison.
+
+    `own` are the models' median distances, `constant` the models whose predictions are all equal.
+    """
     rails = [
+        *_constant(constant),
+        *_bandwidths(bandwidth, own),
         *_rank_disagreement(models, pairs),
         *_marginals(models),
         *_below_floor(models),
@@ -35,6 +53,44 @@ def guard_rails(
             )
         )
     return tuple(rails)
+
+
+def is_constant(probs: NDArray[np.floating]) -> bool:
+    """Whether a model predicts the same for every row; most are found out by the first rows."""
+    return len(probs) > 1 and all(
+        np.abs(probs[start : start + _BLOCK] - probs[0]).max() <= _EQUAL
+        for start in range(0, len(probs), _BLOCK)
+    )
+
+
+def _constant(names: Sequence[str]) -> list[GuardRail]:
+    """Models that predict the same for every case."""
+    if not names:
+        return []
+    verb = "predicts" if len(names) == 1 else "predict"
+    text = (
+        f"{', '.join(names)} always {verb} the same: such a model is calibrated if it predicts the "
+        "class frequencies, but says nothing about single cases; read accuracy and log loss beside "
+        "its rank"
+    )
+    return [GuardRail("constant", float(len(names)), 0.0, text)]
+
+
+def _bandwidths(bandwidth: float | None, own: Mapping[str, float]) -> list[GuardRail]:
+    """Models whose predictions live on another scale than the pooled bandwidth."""
+    if bandwidth is None or not own:
+        return []
+    ratios = {name: bandwidth / gamma for name, gamma in own.items()}
+    name, ratio = max(ratios.items(), key=lambda item: abs(math.log(item[1])))
+    if 1.0 / BANDWIDTH_LIMIT <= ratio <= BANDWIDTH_LIMIT:
+        return []
+    size = f"{ratio:.3g} times" if ratio > 1 else f"1/{1 / ratio:.3g} of"
+    text = (
+        f"the bandwidth that all models share, {bandwidth:.3g}, is {size} the median distance of "
+        f"{name}, {own[name]:.3g}: its miscalibration is seen at a scale that does not fit; compare "
+        "models whose predictions are spread alike, or give the bandwidth"
+    )
+    return [GuardRail("bandwidth", ratio, BANDWIDTH_LIMIT, text)]
 
 
 def _rank_disagreement(
@@ -81,16 +137,16 @@ def _marginals(models: Sequence[ComparedModel]) -> list[GuardRail]:
 
 
 def _below_floor(models: Sequence[ComparedModel]) -> list[GuardRail]:
-    below = [model for model in models if model.ckce < model.floor]
+    below = [model for model in models if model.ckce < model.ckce_floor]
     if not below:
         return []
-    lowest = min(below, key=lambda model: model.ckce / model.floor)
+    lowest = min(below, key=lambda model: model.ckce / model.ckce_floor)
     names = ", ".join(model.name for model in below)
     text = (
         f"raw CKCE is below the floor of a calibrated model for {names} (as low as "
-        f"{lowest.ckce / lowest.floor:.2f} of it): read the debiased values there"
+        f"{lowest.ckce / lowest.ckce_floor:.2f} of it): read the debiased values there"
     )
-    return [GuardRail("below_floor", lowest.ckce / lowest.floor, 1.0, text)]
+    return [GuardRail("below_floor", lowest.ckce / lowest.ckce_floor, 1.0, text)]
 
 
 def _approximation(pairs: Sequence[ComparedPair]) -> list[GuardRail]:

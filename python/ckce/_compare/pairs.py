@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ckce._compare.comparison import ComparedPair
 from ckce._metrics.estimate import standard_error
-from ckce._results import interval, p_value, percent
+from ckce._results import form_of, interval, number, p_value, percent
 
 if TYPE_CHECKING:
     from ckce._compare.compare import Evaluated
@@ -61,15 +61,16 @@ def _pair_error(a: Evaluated, b: Evaluated) -> float:
     if a.halves is not None and b.halves is not None:
         first, second = (y - x for x, y in zip(a.halves, b.halves, strict=True))
         return abs(first - second) / 2.0
-    if a.record.error is None or b.record.error is None:
+    if a.record.ckce_error is None or b.record.ckce_error is None:
         return math.nan
-    return a.record.error + b.record.error
+    return a.record.ckce_error + b.record.ckce_error
 
 
 def _sentence(pair: ComparedPair, level: float, n_pairs: int) -> str:
+    form = form_of([pair.difference])
     numbers = (
-        f"difference {pair.difference:.3g}, {percent(level)} interval {pair.low:.3g} to "
-        f"{pair.high:.3g}"
+        f"difference {number(pair.difference, form)}, {percent(level)} interval "
+        f"{number(pair.low, form)} to {number(pair.high, form)}"
     )
     if pair.significant:
         return f"{pair.better} is better calibrated than {pair.worse} ({numbers})"

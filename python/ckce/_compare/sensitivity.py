@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckce._input import check_count, check_positive, check_seed
-from ckce._plots import comparison as _compare_plot
 from ckce._problem import progress_bar
+from ckce._results import Column, Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,7 +43,8 @@ class Sensitivity:
         Share of the pairs that differ significantly in the comparison whose order is the same in
         the setting; of all pairs if none does.
     survives : bool
-        Whether all of them are, in all settings.
+        Whether all of these pairs keep their order, in all settings. Models that cannot be
+        distinguished may change places.
     sentence : str
         The same in words.
     factors : tuple of tuples
@@ -58,8 +59,39 @@ class Sensitivity:
     sentence: str
     factors: tuple[tuple[float, ...], tuple[float, ...]]
 
+    @property
+    def grid(self) -> NDArray[np.float64]:
+        """`agreement` by factor of the bandwidth (down) and of lambda (to the right)."""
+        rows, columns = map(len, self.factors)
+        return self.agreement[: rows * columns].reshape(rows, columns)
+
+    def _table(self) -> Table:
+        of_bandwidth, of_lambda = self.factors
+        rows = zip(of_bandwidth, self.grid.tolist(), strict=True)
+        return Table(
+            columns=(
+                Column("bandwidth", ("bandwidth",)),
+                *(Column(f"lambda x {f:g}", (f"{f!r}",), form=".0%") for f in of_lambda),
+            ),
+            rows=tuple(
+                {
+                    "bandwidth": f"x {factor:g}",
+                    **dict(zip(map(repr, of_lambda), shares, strict=True)),
+                }
+                for factor, shares in rows
+            ),
+            heading="pairs that keep their order when bandwidth and lambda change",
+            lead=self.sentence,
+        )
+
     def __str__(self) -> str:
-        return self.sentence
+        return self._table().text()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return self._table().html()
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, ready for JSON."""
@@ -69,14 +101,16 @@ class Sensitivity:
             "survives": self.survives,
             "sentence": self.sentence,
             "settings": [
-                {**vars(setting), "debiased": values, "agreement": share}
+                {**vars(setting), "ckce_debiased": values, "agreement": share}
                 for setting, values, share in rows
             ],
         }
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Heat map over bandwidth and lambda: the share of significant pairs that keep their order."""
-        return _compare_plot.heat_map(self, ax)
+        from ckce._plots.heat_map import heat_map
+
+        return heat_map(self.grid, self.factors, ax)
 
 
 def run_sensitivity(
@@ -148,16 +182,31 @@ def _sentence(
     first: int,
     significant: bool,
 ) -> str:
-    what = "significant pair" if significant else "pair"
-    count = f"{len(pairs)} {what}{'' if len(pairs) == 1 else 's'}"
+    total = len(settings)
+    others = total - first  # settings in which another model comes first
+    if not significant:
+        changed = total - int(kept.all(axis=1).sum())
+        return (
+            "there is no ranking to survive, since no pair differs significantly: the order of the "
+            f"models changes in {changed} of {total} settings"
+        )
+    count = f"{len(pairs)} significant pair{'' if len(pairs) == 1 else 's'}"
     if kept.all():
-        return f"the ranking survives: {count} of models keep their order in all {len(settings)} settings"
+        keep = "keeps its" if len(pairs) == 1 else "keep their"
+        tie = (
+            f"; another model comes first in {others} of them, one that cannot be distinguished from "
+            f"{names[0]}"
+            if others
+            else ""
+        )
+        return f"the ranking survives: {count} of models {keep} order in all {total} settings{tie}"
     turned = np.flatnonzero(~kept.all(axis=0))
     worst = int(min(turned, key=lambda pair: int(kept[:, pair].sum())))
     a, b = (names[side] for side in pairs[worst])
-    times = len(settings) - int(kept[:, worst].sum())
+    times = total - int(kept[:, worst].sum())
+    change = "changes" if len(turned) == 1 else "change"
     return (
-        f"the ranking does not survive: {len(turned)} of {count} change order in some of the "
-        f"{len(settings)} settings, most often {a} and {b} (in {times}); {names[0]} is the best in "
+        f"the ranking does not survive: {len(turned)} of {count} {change} order in some of the "
+        f"{total} settings, most often {a} and {b} (in {times}); {names[0]} is the best in "
         f"{first} of them"
     )

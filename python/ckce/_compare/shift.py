@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ckce._input import Samples, check_choice, check_level, check_samples
+from ckce._compare.curve import ShiftCurve, ShiftPoint
+from ckce._input import Samples, check_level, check_samples
 from ckce._methods import Method
 from ckce._metrics.ece import ece_estimate_of
 from ckce._metrics.estimate import estimate_of
@@ -28,160 +26,6 @@ from ckce._problem import (
     problem_of,
     progress_bar,
 )
-from ckce._results import load_pandas, number
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-METRICS = {"ckce": "CKCE", "debiased": "debiased CKCE", "jkce": "JKCE", "ece": "ECE"}
-
-
-@dataclass(frozen=True)
-class ShiftPoint:
-    """One model on one of the shifted data sets.
-
-    Attributes
-    ----------
-    model : str
-        Name of the model.
-    shift : float or str
-        Which data set, one of `ShiftCurve.shifts`.
-    n_samples : int
-        Rows of it.
-    accuracy, ece : float
-        Accuracy, and top-label ECE (L1, 15 bins), which has no interval.
-    jkce, jkce_se, jkce_low, jkce_high : float
-        Unbiased JKCE, its standard error and interval.
-    ckce, floor : float
-        CKCE, and its mean if the model were calibrated.
-    debiased, se, low, high : float
-        Debiased CKCE, its standard error and interval.
-    bandwidth : float or None
-        Of the kernel here.
-    signature : str
-        Names everything that changes the CKCE.
-    """
-
-    model: str
-    shift: float | str
-    n_samples: int
-    accuracy: float
-    ece: float
-    jkce: float
-    jkce_se: float
-    jkce_low: float
-    jkce_high: float
-    ckce: float
-    floor: float
-    debiased: float
-    se: float
-    low: float
-    high: float
-    bandwidth: float | None
-    signature: str
-
-
-@dataclass(frozen=True)
-class ShiftCurve:
-    """CKCE, JKCE and ECE of models over shifted data sets.
-
-    Attributes
-    ----------
-    names : tuple of str
-        The models, as given.
-    shifts : tuple
-        The data sets, as given.
-    points : tuple of ShiftPoint
-        Model by model, shift by shift.
-    level : float
-        Of all intervals.
-    n_classes : int
-        Number of classes.
-    method, bandwidth_rule : str
-        How CKCE and JKCE were computed: ``own``, ``pooled`` or ``given`` bandwidths.
-    """
-
-    names: tuple[str, ...]
-    shifts: tuple[float | str, ...]
-    points: tuple[ShiftPoint, ...]
-    level: float
-    n_classes: int
-    method: str
-    bandwidth_rule: str
-
-    def values(self, metric: str) -> dict[str, list[float]]:
-        """One of "ckce", "debiased", "jkce", "ece" or "accuracy" of each model over the shifts."""
-        check_choice("metric", metric, [*METRICS, "accuracy"])
-        columns: dict[str, list[float]] = {name: [] for name in self.names}
-        for point in self.points:
-            columns[point.model].append(getattr(point, metric))
-        return columns
-
-    def kept(self, metric: str) -> int:
-        """At how many shifts the models are in the order that is most frequent by this metric."""
-        columns = self.values(metric)
-        orders = [
-            tuple(sorted(self.names, key=lambda name: columns[name][k]))
-            for k in range(len(self.shifts))
-        ]
-        return max(orders.count(order) for order in orders)
-
-    def sentence(self, metric: str) -> str:
-        """How often a metric keeps the order of the models."""
-        columns, count = self.values(metric), self.kept(metric)
-        moved = max(
-            (max(v) - min(v)) / abs(math.fsum(v) / len(v)) if any(v) else 0.0
-            for v in columns.values()
-        )
-        where = f"all {count}" if count == len(self.shifts) else f"{count} of {len(self.shifts)}"
-        return (
-            f"{METRICS[metric]} has the models in one order at {where} shifts; the range of a model "
-            f"is at most {moved:.0%} of its mean"
-        )
-
-    def __str__(self) -> str:
-        width = max(5, *(len(str(shift)) for shift in self.shifts))
-        left = max(5, *map(len, self.names))
-        lines = [
-            f"{len(self.names)} models, {len(self.shifts)} shifts, m = {self.n_classes}, "
-            f"{self.method}, {self.bandwidth_rule} bandwidth",
-            f"{'model':<{left}}  {'shift':>{width}}  accuracy     ECE       JKCE     CKCE    floor"
-            f"  debiased  {100 * self.level:g} % interval",
-        ]
-        lines += [
-            f"{p.model:<{left}}  {p.shift!s:>{width}}  {p.accuracy:8.4f}  {number(p.ece):>6}  "
-            f"{number(p.jkce):>9}  {number(p.ckce):>7}  {number(p.floor):>7}  "
-            f"{number(p.debiased):>8}  {number(p.low)} to {number(p.high)}"
-            for p in self.points
-        ]
-        return "\n".join([*lines, "", *(self.sentence(metric) for metric in METRICS)])
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything, ready for JSON."""
-        return {
-            "names": list(self.names),
-            "shifts": list(self.shifts),
-            "level": self.level,
-            "n_classes": self.n_classes,
-            "method": self.method,
-            "bandwidth_rule": self.bandwidth_rule,
-            "points": [dataclasses.asdict(point) for point in self.points],
-            "sentences": {metric: self.sentence(metric) for metric in METRICS},
-        }
-
-    def to_frame(self) -> Any:
-        """A pandas DataFrame with a row for each model and shift."""
-        pandas = load_pandas()
-        return pandas.DataFrame([dataclasses.asdict(point) for point in self.points])
-
-    def plot(self, axes: Sequence[Axes] | None = None, *, xlabel: str = "Shift") -> Any:
-        """CKCE, JKCE and ECE over the shifts, in three axes; bands are intervals."""
-        from ckce._plots import comparison
-
-        return comparison.shift_panels(self, axes, xlabel)
 
 
 def shift_curve(
@@ -272,6 +116,7 @@ def shift_curve(
     if len(marks) != count or len(set(marks)) != count:
         raise ValueError(f"shifts must name the {count} data sets of each model, got {shifts!r}")
     problems = _problems(cells, settings, pooled=rule == "pooled")
+    sizes = {problem.samples.n for _, problem in problems}
     points: list[ShiftPoint] = []
     with progress_bar(progress, f"{len(names)} models, {count} shifts") as report:
         for name, problem in problems:
@@ -286,6 +131,8 @@ def shift_curve(
         n_classes=cells[names[0]][0].m,
         method=problems[0][1].method.word,
         bandwidth_rule=rule if isinstance(rule, str) else "given",
+        regularization=problems[0][1].regularization.value,
+        smallest=min(sizes) if regularization is None and len(sizes) > 1 else None,
     )
 
 
@@ -376,17 +223,17 @@ def _point(name: str, shift: float | str, problem: Problem, level: float) -> Shi
         shift=shift,
         n_samples=samples.n,
         accuracy=scores.hits / scores.weight,
-        ece=ece_estimate_of(samples, threads).value,
+        ece_top_label=ece_estimate_of(samples, threads).value,
         jkce=j.value,
         jkce_se=j.se,
         jkce_low=jkce_low,
         jkce_high=jkce_high,
         ckce=e.value,
-        floor=e.floor,
-        debiased=e.debiased,
-        se=e.se,
-        low=low,
-        high=high,
+        ckce_floor=e.floor,
+        ckce_debiased=e.debiased,
+        ckce_se=e.se,
+        ckce_low=low,
+        ckce_high=high,
         bandwidth=e.bandwidth,
         signature=e.signature,
     )

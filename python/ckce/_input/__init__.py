@@ -4,6 +4,7 @@ Start with samples.py. May touch the compiled core only.
 """
 
 from ckce._input.arrays import LARGEST_WEIGHT, LEAST_WEIGHT, as_classes, check_rows
+from ckce._input.files import is_standard_output, write_file
 from ckce._input.kernels import Kernel, KernelLike, check_kernel, check_named_kernel
 from ckce._input.memory import SMALL, available_memory, check_memory
 from ckce._input.options import (
@@ -28,4 +29,4 @@ from ckce._input.samples import (
     raise_for,
     warn_of_scale,
 )
-from ckce._input.words import InputError, InputTypeError, listed, nearest, printable, warn
+from ckce._input.words import InputError, InputTypeError, listed, nearest, printable, warn, within

@@ -16,6 +16,8 @@ LARGEST_WEIGHT = 2.0**53  # weights count copies: beyond, a copy more is lost in
 
 def as_array(name: str, value: Any) -> NDArray[Any]:
     """Anything that holds numbers or words, as an array."""
+    if type(value) is np.ndarray and value.dtype.kind in "fiub":
+        return value
     if value is None:
         raise InputTypeError(f"{name} must be an array, got None")
     rows = value if isinstance(value, (list, tuple)) else (value,)
@@ -37,7 +39,7 @@ def as_array(name: str, value: Any) -> NDArray[Any]:
         array = np.asarray(value)
     except ValueError as error:
         raise InputError(f"{name} must be a rectangular array: {error}") from None
-    if array.dtype.name == "bfloat16":
+    if array.dtype.kind == "V" and array.dtype.name == "bfloat16":
         array = array.astype(np.float32)
     if array.dtype.kind == "T":  # strings of any length
         array = array.astype(object)
@@ -47,7 +49,9 @@ def as_array(name: str, value: Any) -> NDArray[Any]:
 def is_half(original: Any, array: NDArray[Any]) -> bool:
     """Whether the numbers have half precision."""
     half = array.dtype.kind == "f" and array.dtype.itemsize == 2  # of either byte order
-    return half or "bfloat16" in str(getattr(original, "dtype", ""))
+    if half or type(original) is np.ndarray:
+        return half
+    return "bfloat16" in str(getattr(original, "dtype", ""))
 
 
 def check_swapped(truth: NDArray[Any], probs: NDArray[Any]) -> None:
@@ -61,8 +65,11 @@ def check_swapped(truth: NDArray[Any], probs: NDArray[Any]) -> None:
 
 def check_rows(arrays: Mapping[str, Any]) -> None:
     """Rows are paired by position: refuse tables (pandas) whose index pairs them otherwise."""
-    indices: dict[str, Any] = {name: getattr(a, "index", None) for name, a in arrays.items()}
-    indexed = [(name, index) for name, index in indices.items() if hasattr(index, "isin")]
+    indexed: list[tuple[str, Any]] = []
+    for name, array in arrays.items():
+        index = None if type(array) is np.ndarray else getattr(array, "index", None)
+        if hasattr(index, "isin"):
+            indexed.append((name, index))
     for name, index in indexed[1:]:
         first, other = indexed[0]
         if index.equals(other) or len(index) != len(other) or index.nlevels != other.nlevels:
@@ -119,8 +126,10 @@ def both_classes(positive: NDArray[np.float64], tolerance: float) -> NDArray[np.
             f"({int(outside.sum())} of {len(positive)} entries are outside of [0, 1])",
             hint,
         )
-    positive = np.clip(positive, 0.0, 1.0)
-    return np.column_stack([1.0 - positive, positive])
+    both = np.empty((len(positive), 2))
+    np.clip(positive, 0.0, 1.0, out=both[:, 1])
+    np.subtract(1.0, both[:, 1], out=both[:, 0])
+    return both
 
 
 def softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:

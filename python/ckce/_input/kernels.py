@@ -22,12 +22,16 @@ class Kernel:
     distance: str = "l2"  # "l2" or "l1": what the median heuristic measures
     linear_part: bool = False  # k contains <p, q>
     spectrum: str | None = None  # law of the Fourier frequencies, if the rest is shift-invariant
-    smooth: bool = True  # eigenvalues fall fast: for two classes a factor of low rank is exact
+    line: bool = False  # the core computes two classes in one pass, see cpp/core/binary
     gram: Gram | None = None
 
     @property
     def has_bandwidth(self) -> bool:
         return self.gram is None and self.name != "linear"
+
+    def has_cells(self, m: int) -> bool:
+        """Whether moments of cells hold all of it: two classes, and a Gaussian part."""
+        return m == 2 and self.spectrum == "gaussian"
 
     @property
     def word(self) -> str:
@@ -55,15 +59,27 @@ class Kernel:
                 "kernel(P, P) must be positive semi-definite, got a diagonal with "
                 f"{np.diag(gram).min():.3g} in row {int(np.argmin(np.diag(gram)))}"
             )
+        _check_definite(gram)
         return gram
+
+
+def _check_definite(gram: NDArray[np.float64]) -> None:
+    """Refuse a kernel with a negative eigenvalue beyond rounding."""
+    shift = 1e-8 * max(float(np.diag(gram).max()), 1e-300)
+    try:
+        np.linalg.cholesky(gram + shift * np.eye(len(gram)))
+    except np.linalg.LinAlgError:
+        raise ValueError(
+            "kernel(P, P) must be positive semi-definite, got a matrix with a negative eigenvalue"
+        ) from None
 
 
 KERNELS = {
     kernel.name: kernel
     for kernel in (
-        Kernel("linear_gaussian", linear_part=True, spectrum="gaussian"),
-        Kernel("gaussian", spectrum="gaussian"),
-        Kernel("laplace", distance="l1", spectrum="cauchy", smooth=False),
+        Kernel("linear_gaussian", linear_part=True, spectrum="gaussian", line=True),
+        Kernel("gaussian", spectrum="gaussian", line=True),
+        Kernel("laplace", distance="l1", spectrum="cauchy", line=True),
         Kernel("linear", linear_part=True),
     )
 }

@@ -34,8 +34,16 @@ class InputTypeError(_Hinted, TypeError):
     """Data of a kind that cannot be."""
 
 
+def within(where: str, error: Exception) -> Exception:
+    """The same error with the place where it occurred; its hints stay."""
+    twin = type(error)(f"{where}: {error}")
+    if isinstance(error, _Hinted) and isinstance(twin, _Hinted):
+        twin.problem, twin.hints = f"{where}: {error.problem}", error.hints
+    return twin
+
+
 #: Callers that stand between a user's line and ckce.
-_BETWEEN = ("ckce", "torchmetrics", "torch", "sklearn", "contextlib", "functools")
+_BETWEEN = ("ckce", "torchmetrics", "torch", "sklearn", "joblib", "contextlib", "functools")
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

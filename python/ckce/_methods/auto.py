@@ -20,7 +20,6 @@ METHODS: dict[str, type[Method]] = {
 #: Those of each metric.
 _OF_JKCE = ("auto", *METHODS)
 _OF_CKCE = tuple(word for word in _OF_JKCE if word != "blocks")
-_OF_TEST = tuple(word for word in _OF_CKCE if word != "exact")
 
 #: n^2 (m + 16) up to which "auto" affords the exact kernel (about a second on two cores).
 EXACT_BUDGET = 2e10
@@ -35,7 +34,7 @@ FEATURE_TOL = 1e-8
 
 def check_method(value: Any, metric: str) -> Method | None:
     """The method asked for; None is "auto"."""
-    words = {"jkce": _OF_JKCE, "calibration_test": _OF_TEST}.get(metric, _OF_CKCE)
+    words = _OF_JKCE if metric == "jkce" else _OF_CKCE
     if isinstance(value, Method):
         if value.word not in words:
             check_choice("method", value.word, words)
@@ -56,8 +55,8 @@ def choose_method(n: int, m: int, kernel: Kernel) -> Method:
     """The most accurate method that is affordable; a function of n, m and kernel only."""
     if not kernel.has_bandwidth or n <= _core.FACTORISATION_LIMIT:
         return Exact()
-    if m == 2 and kernel.smooth:
-        return Cholesky(rank=AUTO_RANK)  # reaches 1e-10 at a rank of 10 to 20
+    if m == 2 and kernel.line:
+        return Exact()  # in one pass
     if affords_exact(n, m):
         return Exact()
     if m <= CHOLESKY_CLASSES and n <= CHOLESKY_ROWS:
@@ -67,7 +66,9 @@ def choose_method(n: int, m: int, kernel: Kernel) -> Method:
 
 
 def choose_features(n: int, m: int, kernel: Kernel) -> Method:
-    """Features where any will do, as for draws of labels."""
+    """Features where any will do, as for draws of labels; of two classes the kernel itself."""
+    if kernel.has_cells(m):
+        return Exact()
     affordable = n <= CHOLESKY_ROWS and (m <= CHOLESKY_CLASSES or n <= 4096)
     if affordable or kernel.spectrum is None:
         return stand_in(n)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ckce._input import Kernel, check_count
-from ckce._methods.method import Method
+from ckce._methods.method import Method, Rows
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -43,10 +43,11 @@ class Blocks(Method):
             raise ValueError(f"method='blocks' is for jkce, got it for {metric}")
         super().check(metric, kernel, m)
 
-    def price(self, n: int, m: int, n_threads: int, full: bool) -> float:
-        return n_threads * 3.0 * self.rows(n) * m + n
+    def price(self, rows: Rows, full: bool) -> float:
+        n, m = rows.shape
+        return rows.n_threads * 3.0 * self.rows(n) * m + n
 
-    def words(self, metric: str, n: int, seed: int) -> dict[str, str]:
+    def words(self, metric: str, n: int, m: int, seed: int) -> dict[str, str]:
         return {"block": str(self.rows(n))}
 
     def rows(self, n: int) -> int:

@@ -47,14 +47,16 @@ class Cholesky(Method):
         object.__setattr__(self, "tol", check_positive("tol", self.tol, high=0.5))
         check_choice("pivoting", self.pivoting, ("greedy", "random"))
 
-    def price(self, n: int, m: int, n_threads: int, full: bool) -> float:
+    def price(self, rows: Rows, full: bool) -> float:
         """The factor; without a rank it takes what there is, see `features`."""
+        n, m = rows.shape
+        n_threads = rows.n_threads
         if self.rank is None:
             return n * (12.0 * m + (768 if full else 256))
         rank = float(min(self.rank, n))
         return n * (rank + m) + (2 + n_threads) * rank**2 + n_threads * 1200 * (rank + m)
 
-    def words(self, metric: str, n: int, seed: int) -> dict[str, str]:
+    def words(self, metric: str, n: int, m: int, seed: int) -> dict[str, str]:
         words = {
             "rank": "any" if self.rank is None else str(self.rank),
             "pivoting": self.pivoting,
@@ -63,7 +65,7 @@ class Cholesky(Method):
         return {**words, "s": str(seed)} if self.pivoting == "random" else words
 
     def features(self, rows: Rows, progress: Progress = None) -> _core.Features:
-        n = len(rows.probs)
+        n, _ = rows.shape
         limit = self._affordable_rank(n)
         factor = _core.cholesky_features(
             rows.probs,

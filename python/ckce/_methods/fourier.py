@@ -101,11 +101,12 @@ class Fourier(Method):
     def of_jkce(self) -> Fourier:
         return replace(self, precision="float64")
 
-    def price(self, n: int, m: int, n_threads: int, full: bool) -> float:
-        d = m + 2.0 * self.count
+    def price(self, rows: Rows, full: bool) -> float:
+        n, m = rows.shape
+        d, n_threads = m + 2.0 * self.count, rows.n_threads
         return (2 + n_threads) * min(n, d) * d + n_threads * 1200 * (d + m)
 
-    def words(self, metric: str, n: int, seed: int) -> dict[str, str]:
+    def words(self, metric: str, n: int, m: int, seed: int) -> dict[str, str]:
         words = {"D": str(self.count), "p": self.precision}
         if self.frequencies is not None:
             return {**words, "frequencies": digest(self.frequencies)}
@@ -138,7 +139,7 @@ class Fourier(Method):
 
     def _draw_for(self, rows: Rows) -> NDArray[np.float64]:
         gamma = 1.0 if rows.bandwidth is None else rows.bandwidth
-        return self.draw(rows.probs.shape[1], rows.kernel, gamma, rows.seed)
+        return self.draw(rows.shape[1], rows.kernel, gamma, rows.seed)
 
     def halves(self, rows: Rows) -> tuple[Fourier, Fourier] | None:
         """The same with the first and with the second half of the frequencies.

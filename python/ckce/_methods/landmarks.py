@@ -82,12 +82,14 @@ class Landmarks(Method):
         if self.given:
             check_matrix("landmarks", self.points, (None, m))
 
-    def price(self, n: int, m: int, n_threads: int, full: bool) -> float:
+    def price(self, rows: Rows, full: bool) -> float:
+        n, m = rows.shape
+        n_threads = rows.n_threads
         r = float(self.count if self.given else min(self.count, n))
         choosing = 0.0 if self.given else n * (r + 2.0 * m)
         return choosing + (4 + n_threads) * r**2 + n_threads * 1200 * (r + m)
 
-    def words(self, metric: str, n: int, seed: int) -> dict[str, str]:
+    def words(self, metric: str, n: int, m: int, seed: int) -> dict[str, str]:
         words = {"landmarks": self.name}
         return words if self.given else {**words, "s": str(seed)}
 
@@ -100,7 +102,7 @@ class Landmarks(Method):
 
     def choose(self, rows: Rows) -> Landmarks:
         """Landmarks out of these rows, fewer than asked for where the others add nothing."""
-        n, m = rows.probs.shape
+        n, m = rows.shape
         count = min(self.count, n)
         what = f"choosing {count} landmarks out of {n} rows"
         check_memory(8.0 * n * (count + 2.0 * m), what, "pass a smaller sample, or fewer landmarks")

@@ -16,11 +16,11 @@ class Linear(Method):
     word: ClassVar[str] = "linear"
     streams: ClassVar[bool] = True
 
-    def price(self, n: int, m: int, n_threads: int, full: bool) -> float:
-        return (2.0 + n_threads) * m * m
+    def price(self, rows: Rows, full: bool) -> float:
+        return (2.0 + rows.n_threads) * rows.shape[1] ** 2
 
-    def words(self, metric: str, n: int, seed: int) -> dict[str, str]:
+    def words(self, metric: str, n: int, m: int, seed: int) -> dict[str, str]:
         return {}
 
     def features(self, rows: Rows, progress: Progress = None) -> _core.Features:
-        return _core.linear_features(rows.probs.shape[1])
+        return _core.linear_features(rows.shape[1])

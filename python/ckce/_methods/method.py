@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ckce import _core
 from ckce._input import Kernel
 
-if TYPE_CHECKING:
-    from ckce import _core
-
 Progress = Callable[[float], None] | None
+_FEW_ROWS = 160
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,8 +27,25 @@ class Rows:
     n_threads: int
 
     @property
+    def shape(self) -> tuple[int, int]:
+        n, m = self.probs.shape
+        return int(n), int(m)
+
+    @property
     def core_kernel(self) -> _core.Kernel:
         return self.kernel.core(self.bandwidth)
+
+    @property
+    def could_be_a_line(self) -> bool:
+        """Two classes, of which every kernel but the linear one is computed exactly in one pass."""
+        if self.shape[1] != 2 or self.bandwidth is None or not self.kernel.line:
+            return False
+        return self.bandwidth >= _core.LEAST_BANDWIDTH
+
+    @property
+    def on_a_line(self) -> bool:
+        """Whether that is done: a few rows take the Gram matrix, as fast, off the simplex too."""
+        return self.shape[0] > _FEW_ROWS and self.could_be_a_line
 
 
 class Method:
@@ -53,11 +69,11 @@ class Method:
         """The same for JKCE, without options that only CKCE has."""
         return self
 
-    def price(self, n: int, m: int, n_threads: int, full: bool) -> float:
+    def price(self, rows: Rows, full: bool) -> float:
         """Doubles that a call needs beyond its input."""
         raise NotImplementedError
 
-    def words(self, metric: str, n: int, seed: int) -> dict[str, str]:
+    def words(self, metric: str, n: int, m: int, seed: int) -> dict[str, str]:
         """Its part of a signature."""
         raise NotImplementedError
 

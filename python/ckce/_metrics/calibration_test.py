@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckce import _core
-from ckce._input import Samples, check_choice, check_count, check_memory, check_samples
-from ckce._methods import Method, choose_features
+from ckce._input import Samples, check_choice, check_count, check_level, check_memory, check_samples
+from ckce._methods import Exact, Method, choose_features, stand_in
 from ckce._problem import (
-    Bandwidth,
     Problem,
-    Regularization,
+    Progress,
     Settings,
     check_reduction,
     check_settings,
@@ -22,13 +21,21 @@ from ckce._problem import (
     problem_of,
     progress_bar,
 )
-from ckce._results import Facts
+from ckce._results import NO_SIGN, Column, Table
 
 N_RESAMPLES = 999
+MOST_RESAMPLES = 10**6
 STATISTICS = ("debiased", "ckce", "jkce")
 _TABLE = 2**26  # doubles that all features, or the sums of some resamples, may take: 512 MB
 # Columns of what the core returns.
 _COLUMN = {"ckce": 0, "debiased": 1, "jkce": 2}
+_COLUMNS = (
+    Column("statistic", ("statistic",)),
+    Column("value", ("value",), "value"),
+    Column("p-value", ("p_value",), form=".4f", strong=True),
+    Column("mean if calibrated", ("mean",), "value"),
+    Column("deviation", ("sd",), "value"),
+)
 
 
 def calibration_test(
@@ -37,6 +44,7 @@ def calibration_test(
     *,
     n_resamples: int = N_RESAMPLES,
     statistic: str = "debiased",
+    level: float = 0.95,
     method: str | Method = "auto",
     kernel: str = "linear_gaussian",
     bandwidth: float | str = "median",
@@ -67,8 +75,11 @@ def calibration_test(
         B, the number of label sets.
     statistic : {"debiased", "ckce", "jkce"}
         Whose p-value is `p_value`; all three are computed.
-    method : {"auto", "cholesky", "fourier", "landmarks"}, or an object with options
-        Features in which the statistics are computed. ``auto``: a Cholesky factor with random
+    level : float
+        A model with a p-value below 1 - level is called miscalibrated.
+    method : {"auto", "exact", "cholesky", "fourier", "landmarks"}, or an object with options
+        Features in which the statistics are computed. ``auto``: ``exact``, the kernel itself, for
+        two classes and a Gaussian kernel; else a Cholesky factor with random
         pivots, of rank 512 or what misses 1e-8 of the trace of K (less above n = 131,072);
         ``fourier`` for m > 100 and n > 4096, and for n > 2^18.
     reduction : {"top_label"}, optional
@@ -102,7 +113,7 @@ def calibration_test(
     0.001
     """
     check_choice("statistic", statistic, STATISTICS)
-    count = check_count("n_resamples", n_resamples)
+    count, level = check_resamples("n_resamples", n_resamples), check_level(level)
     check_reduction(reduction, ("top_label",))
     settings = check_settings(
         "calibration_test",
@@ -123,7 +134,7 @@ def calibration_test(
         normalize=normalize,
         n_threads=settings.n_threads,
     )
-    return run_test(samples, settings, count, statistic, progress)
+    return replace(run_test(samples, settings, count, statistic, progress), level=level)
 
 
 @dataclass(frozen=True)
@@ -138,7 +149,8 @@ class CalibrationTest:
         ``debiased``, ``ckce`` or ``jkce``.
     ckce, debiased, jkce : float
         The statistics of the given labels, by the features of the test: CKCE, debiased CKCE and
-        unbiased JKCE. They differ from `ckce.estimate` by what the features leave out of the kernel.
+        unbiased JKCE. They differ from `ckce.estimate` by what the features leave out of the kernel:
+        nothing for two classes.
     p_ckce, p_debiased, p_jkce : float
         The p-value of each.
     n_resamples : int
@@ -146,7 +158,7 @@ class CalibrationTest:
     n_samples, n_classes : int
         Shape of the data.
     method : str
-        Features: ``cholesky`` or ``fourier``.
+        Features: ``cholesky``, ``fourier`` or ``landmarks``; ``exact`` for two classes.
     rank : int or None
         Rank of the Cholesky factor.
     bandwidth, regularization : float
@@ -155,6 +167,8 @@ class CalibrationTest:
         CKCE, debiased CKCE and JKCE of the labels that were drawn.
     signature : str
         Names everything that changes the numbers.
+    level : float
+        Of the verdict in words.
     """
 
     p_value: float
@@ -174,28 +188,35 @@ class CalibrationTest:
     regularization: float
     null: NDArray[np.float64] = field(repr=False, compare=False)
     signature: str
+    level: float = 0.95
 
     def __float__(self) -> float:
         return self.p_value
 
-    def _facts(self) -> Facts:
+    def _table(self) -> Table:
+        rank = "" if self.rank is None else f" of rank {self.rank}"
+        titles = {"debiased": "debiased CKCE", "ckce": "CKCE", "jkce": "JKCE"}
         rows = []
-        for name, title in (("debiased", "debiased"), ("ckce", "CKCE"), ("jkce", "JKCE")):
+        for name, title in titles.items():
             drawn = self.null[:, _COLUMN[name]]
             p = getattr(self, f"p_{name}")
-            chosen = " (the test's statistic)" if name == self.statistic else ""
-            spread = f"a calibrated model: {drawn.mean():.3g} +- {drawn.std():.2g}"
-            rows.append((title, f"{getattr(self, name):.4g}", f"p {p:.4g}{chosen}; {spread}"))
-        rank = "" if self.rank is None else f" of rank {self.rank}"
-        shape = f"n = {self.n_samples}, m = {self.n_classes}, {self.n_resamples} resamples"
-        rows.append(("data", "", f"{shape}, {self.method}{rank}"))
-        return Facts(tuple(rows), self.signature)
+            row = {"statistic": title, "value": getattr(self, name), "p_value": p}
+            rows.append({**row, "mean": float(drawn.mean()), "sd": float(drawn.std())})
+        found = NO_SIGN if self.p_value >= 1 - self.level else "the model is miscalibrated"
+        return Table(
+            columns=_COLUMNS,
+            rows=tuple(rows),
+            heading=f"n = {self.n_samples}, m = {self.n_classes}, {self.n_resamples} resamples, "
+            f"{self.method}{rank}",
+            lead=f"{found}: p = {self.p_value:.2g} by {titles[self.statistic]}",
+            signature=self.signature,
+        )
 
     def __repr__(self) -> str:
-        return self._facts().text()
+        return self._table().text()
 
     def _repr_html_(self) -> str:
-        return self._facts().html()
+        return self._table().html()
 
     def to_dict(self) -> dict[str, float | int | str | None]:
         """All numbers, flat and ready for JSON; of the draws their mean and deviation."""
@@ -203,12 +224,14 @@ class CalibrationTest:
         numbers: dict[str, float | int | str | None] = {
             "p_value": self.p_value,
             "statistic": self.statistic,
+            "level": self.level,
         }
-        for name in ("ckce", "debiased", "jkce"):
-            numbers[name] = getattr(self, name)
-            numbers[f"p_{name}"] = getattr(self, f"p_{name}")
-            numbers[f"null_mean_{name}"] = float(means[_COLUMN[name]])
-            numbers[f"null_sd_{name}"] = float(deviations[_COLUMN[name]])
+        keys = {"ckce": "ckce", "debiased": "ckce_debiased", "jkce": "jkce"}
+        for name, key in keys.items():
+            numbers[key] = getattr(self, name)
+            numbers[f"p_{key}"] = getattr(self, f"p_{name}")
+            numbers[f"null_mean_{key}"] = float(means[_COLUMN[name]])
+            numbers[f"null_sd_{key}"] = float(deviations[_COLUMN[name]])
         return {
             **numbers,
             "n_resamples": self.n_resamples,
@@ -229,10 +252,9 @@ def run_test(
     statistic: str = "debiased",
     progress: bool | None = None,
     *,
-    bandwidth: Bandwidth | None = None,
-    regularization: Regularization | None = None,
+    beside: Problem | None = None,
 ) -> CalibrationTest:
-    """The test of checked samples; a bandwidth or lambda that is settled already may be given."""
+    """The test of checked samples; `beside` an estimate of the same it shares what is settled."""
     if settings.kernel.gram is not None:
         raise ValueError(
             "kernel must be one of the named kernels: the test draws in features, which a callable "
@@ -241,12 +263,23 @@ def run_test(
     samples = _repeated(samples)
     if samples.n < 2:
         raise ValueError(f"y_prob must have at least 2 rows for a test, got {samples.n}")
-    if settings.method is None:
+    chosen = settings.method is None
+    if chosen:
         m = samples.m if settings.reduction is None else 2
         settings = replace(settings, method=choose_features(samples.n, m, settings.kernel))
-    problem = problem_of(
-        "calibration_test", samples, settings, bandwidth=bandwidth, regularization=regularization
-    )
+    if beside is None:
+        problem = problem_of("calibration_test", samples, settings)
+    else:
+        problem = problem_of(
+            "calibration_test",
+            samples,
+            settings,
+            bandwidth=beside.bandwidth,
+            regularization=beside.regularization,
+        )
+        problem = replace(problem, samples=_same_rows(problem, beside), cache=beside.cache)
+    if chosen and isinstance(problem.method, Exact) and not problem.rows.on_a_line:
+        problem = replace(problem, method=stand_in(samples.n))  # a bandwidth too small for cells
     statistics, n_features = _resample(problem, n_resamples, progress)
     observed, null = statistics[0], statistics[1:]
     p_values = (1 + (null >= observed).sum(axis=0)) / (n_resamples + 1)
@@ -272,9 +305,20 @@ def run_test(
     )
 
 
+def check_resamples(name: str, value: object) -> int:
+    """A number of label sets to draw."""
+    count = check_count(name, value)
+    if count > MOST_RESAMPLES:
+        raise ValueError(
+            f"{name} must be at most {MOST_RESAMPLES}, got {count}: p-values are then exact to a "
+            "millionth"
+        )
+    return count
+
+
 def check_test(test: object, regularization: object) -> int:
     """How many resamples ``test=`` asks for: False is none, True 999."""
-    count = int(test) * N_RESAMPLES if isinstance(test, bool) else check_count("test", test)
+    count = int(test) * N_RESAMPLES if isinstance(test, bool) else check_resamples("test", test)
     if count and isinstance(regularization, str):
         raise ValueError(
             f"test must be False with regularization={regularization!r}: the labels chose lambda, "
@@ -286,7 +330,7 @@ def check_test(test: object, regularization: object) -> int:
 def of_test(settings: Settings) -> Settings:
     """The settings of a test beside an estimate: the kernel itself has no features to draw in."""
     method = settings.method
-    if method is None or method.word == "exact":
+    if method is None or isinstance(method, Exact):
         return replace(settings, method=None)
     return replace(settings, method=method.of_jkce())
 
@@ -312,15 +356,22 @@ def _repeated(samples: Samples) -> Samples:
     return replace(samples, labels=samples.labels[rows], probs=samples.probs[rows], weights=None)
 
 
+def _same_rows(problem: Problem, beside: Problem) -> Samples:
+    """Rows that were reduced once need not be again."""
+    same = problem.samples.weights is None and beside.samples.weights is None
+    return beside.samples if same else problem.samples
+
+
 def _resample(
     problem: Problem, count: int, progress: bool | None
-) -> tuple[NDArray[np.float64], int]:
+) -> tuple[NDArray[np.float64], int | None]:
     """The statistics of the labels and of those that are drawn, and the number of features."""
     samples = problem.samples
     problem.check_memory(full=False)
     with progress_bar(progress, f"calibration test {problem.method.word}") as report:
-        features = problem.method.features(problem.rows, part(report, 0.0, 0.3))
-        assert features is not None
+        if isinstance(problem.method, Exact):
+            return _resample_two_classes(problem, count, report), None
+        features = problem.features(problem.method, part(report, 0.0, 0.3))
         statistics = _core.resample_features(
             samples.probs,
             samples.labels,
@@ -333,3 +384,24 @@ def _resample(
             progress=part(report, 0.3, 1.0),
         )
     return statistics, features.n_features
+
+
+def _resample_two_classes(
+    problem: Problem, count: int, progress: Progress | None
+) -> NDArray[np.float64]:
+    if not (problem.rows.could_be_a_line and problem.kernel.has_cells(problem.samples.m)):
+        raise ValueError(
+            "method='exact' of the test needs two classes and a Gaussian kernel, got "
+            f"{problem.samples.m} classes and {problem.kernel}; use method='auto'"
+        )
+    return _core.resample_two_classes(
+        problem.samples.probs,
+        problem.samples.labels,
+        kernel=problem.rows.core_kernel,
+        ridge=problem.ridge,
+        n_resamples=count,
+        seed=problem.seed,
+        table=_TABLE,
+        n_threads=problem.n_threads,
+        progress=progress,
+    )

@@ -51,11 +51,11 @@ def ckce(
         go by position; pandas names that say otherwise are refused.
     method : {"auto", "exact", "fourier", "cholesky", "landmarks"}, or an object with options
         `Exact`, `Fourier`, `Cholesky` or `Landmarks`: a word stands for the object's defaults.
-        ``auto`` takes the most accurate that is affordable, by a fixed rule: ``exact`` for
-        n <= 2000 or ``kernel="linear"``; else ``cholesky`` for two classes and a Gaussian kernel;
-        else ``exact`` while n^2 (m + 16) <= 2e10; else ``cholesky`` of rank 500 with random pivots
-        for m <= 100 and n <= 2^18; else ``fourier``. A factor whose certificate exceeds the value
-        and the debias term together is not kept: ``exact`` takes its place, or a warning says so.
+        ``auto`` takes the most accurate that is affordable, by a fixed rule: ``exact`` for two
+        classes, for n <= 2000, for ``kernel="linear"``, and while n^2 (m + 16) <= 2e10; else
+        ``cholesky`` of rank 500 with random pivots for m <= 100 and n <= 2^18; else ``fourier``. A
+        factor whose certificate exceeds the value and the debias term together is not kept:
+        ``exact`` takes its place, or a warning says so.
     kernel : {"linear_gaussian", "gaussian", "linear", "laplace"} or callable
         Kernel on the simplex. The default is the paper's,
         :math:`p^\top q + \exp(-\lVert p-q \rVert^2 / (2 \gamma^2))`; ``laplace`` is
@@ -99,7 +99,7 @@ def ckce(
 
     Notes
     -----
-    Cost: ``exact`` O(n^3) up to n = 2000, then O(n^2 m) per product with K (two to ten of
+    Cost: ``exact`` O(n) for two classes; for more O(n^3) up to n = 2000, then O(n^2 m) per product with K (two to ten of
     them) with O(n (m + 256)) memory; ``fourier`` O(n (m + 2D)^2) with memory independent of n;
     ``cholesky`` O(n rank (m + rank)) with O(n rank) memory.
 
@@ -183,6 +183,11 @@ def _solve(problem: Problem, full: bool, progress: Progress | None) -> Solved:
                 f"{solution.value:.3g}, below 0"
             )
         return Solved(solution, None)
+    if isinstance(method, Exact) and problem.rows.on_a_line:
+        solution = _core.ckce_two_classes(
+            *problem.data, kernel=problem.rows.core_kernel, progress=progress, **settings
+        )
+        return Solved(solution, None)
     if isinstance(method, Exact):
         iterates = problem.samples.n > _core.FACTORISATION_LIMIT
         solution = _core.ckce_exact(
@@ -194,8 +199,7 @@ def _solve(problem: Problem, full: bool, progress: Progress | None) -> Solved:
             **settings,
         )
         return Solved(solution, None)
-    features = method.features(problem.rows, part(progress, 0.0, 0.5))
-    assert features is not None
+    features = problem.features(method, part(progress, 0.0, 0.5))
     solution = _core.ckce_features(
         *problem.data,
         features=features,

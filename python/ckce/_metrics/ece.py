@@ -28,6 +28,13 @@ STRATEGIES = ("uniform", "quantile")
 NORMS = ("l1", "tv", "l2", "l2_squared", "max")
 MAX_BINS = 100_000
 _FEW = 10  # a bin with fewer samples says little
+_MANY = 100  # samples of a bin, on average, that leave little to chance
+#: What each variant is called wherever it is printed.
+TITLES = {
+    "top_label": "ECE (top label)",
+    "class_wise": "ECE (class-wise)",
+    "simplex": "ECE (simplex)",
+}
 
 
 def ece(
@@ -260,17 +267,18 @@ class EceEstimate:
 
     @property
     def mostly_noise(self) -> bool:
-        """True for ``simplex`` with 10 classes or more, and where half the rows are in small bins.
+        """Whether half the rows are in small bins; ``simplex`` with 10 classes needs 100 rows a bin.
 
-        The number then measures chance: a perfectly calibrated model scores about as much.
+        If so, the number measures chance: a perfectly calibrated model scores about as much.
         """
-        crowded = self.variant == "simplex" and self.n_classes >= 10
+        thin = self.counts.sum() < _MANY * self.n_occupied
+        crowded = self.variant == "simplex" and self.n_classes >= 10 and thin
         return crowded or self.share_in_small_bins > 0.5
 
     def _facts(self) -> Facts:
         per = {"simplex": " per class", "top_label": "", "class_wise": " per class"}[self.variant]
         note = ", debiased" if self.debias else ""
-        what = f"{self.variant}, {self.norm}{note}, {self.n_bins} {self.strategy} bins{per}"
+        what = f"{self.norm}{note}, {self.n_bins} {self.strategy} bins{per}"
         small = int(np.count_nonzero((self.counts > 0) & (self.counts < _FEW)))
         mean = self.counts.sum() / self.n_occupied
         held = (
@@ -278,7 +286,7 @@ class EceEstimate:
             f"{_FEW}, {mean:.1f} samples on average"
         )
         rows = [
-            ("ECE", f"{self.value:.6g}", what),
+            (TITLES[self.variant], f"{self.value:.6g}", what),
             ("data", "", f"n = {self.n_samples}, m = {self.n_classes}"),
             ("bins", "", held),
         ]

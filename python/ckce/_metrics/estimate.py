@@ -10,17 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckce import _core
-from ckce._input import KernelLike
+from ckce._input import KernelLike, check_level
 from ckce._methods import Method
 from ckce._metrics.ckce import solve
 from ckce._problem import Problem, settle
-from ckce._results import Attribution, Facts, attribute, interval
+from ckce._results import FEW_ROWS, Attribution, Facts, attribute, in_words, interval
 
 
 def estimate(
     y_true: Any,
     y_prob: Any,
     *,
+    level: float = 0.95,
     method: str | Method = "auto",
     kernel: KernelLike = "linear_gaussian",
     bandwidth: float | str = "median",
@@ -49,6 +50,8 @@ def estimate(
 
     Parameters
     ----------
+    level : float
+        Of the interval that is printed, and of ``interval()``.
     y_true, y_prob, method, kernel, bandwidth, regularization, reduction, label_kernel,
     sample_weight, labels, random_state, input, normalize, n_threads, progress
         As in `ckce`.
@@ -74,6 +77,7 @@ def estimate(
     >>> e.signature
     'ckce|v0.1|method:exact|k:linear_gaussian|gamma:0.4949747468305833(median)|lam:n^-0.25|n:4|m:2|p:float64'
     """
+    level = check_level(level)
     problem = settle(
         "ckce",
         y_true,
@@ -91,7 +95,7 @@ def estimate(
         normalize=normalize,
         n_threads=n_threads,
     )
-    return estimate_of(problem, progress)
+    return estimate_of(problem, progress, level)
 
 
 @dataclass(frozen=True)
@@ -138,6 +142,8 @@ class Estimate:
         ``reduction="top_label"``.
     classes : tuple
         The classes, in the order of the columns.
+    level : float
+        Of the interval, unless it is asked for with another.
     """
 
     value: float
@@ -160,17 +166,18 @@ class Estimate:
     signature: str
     mean_residual: NDArray[np.float64] | None = field(default=None, repr=False, compare=False)
     classes: tuple[Any, ...] = field(default=(), repr=False, compare=False)
+    level: float = 0.95
 
     def __float__(self) -> float:
         return self.value
 
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Confidence interval around `debiased`.
+    def interval(self, level: float | None = None) -> tuple[float, float]:
+        """Confidence interval around `debiased`, of the estimate's own level or another.
 
         It covers the regularised population value: that at the same bandwidth, lambda and
         frequencies, not that at lambda = 0. Conservative near calibration.
         """
-        return interval(self.debiased, self.se, level)
+        return interval(self.debiased, self.se, self.level if level is None else level)
 
     def attribution(self) -> Attribution:
         """Which classes are to blame, the largest contribution first.
@@ -186,7 +193,9 @@ class Estimate:
         return attribute(self.classes, self.per_class, self.mean_residual, self.value)
 
     def _facts(self) -> Facts:
-        low, high = self.interval()
+        spread = in_words(*self.interval(), self.level)
+        if self.n_samples < FEW_ROWS:
+            spread = f"too few rows to tell: fewer than {FEW_ROWS}"
         if self.bound is None:
             accuracy = "no error bound: random features"
         else:
@@ -202,7 +211,7 @@ class Estimate:
         rows = (
             ("CKCE", f"{self.value:.6g}", accuracy),
             ("floor", f"{self.floor:.6g}", f"mean of a calibrated model{note}"),
-            ("debiased", f"{self.debiased:.6g}", f"95 % interval {low:.6g} to {high:.6g}"),
+            ("debiased", f"{self.debiased:.6g}", spread),
             ("data", "", f"{shape}, {bandwidth}lambda {self.regularization:.6g}"),
             ("method", "", ", ".join(how)),
         )
@@ -215,13 +224,13 @@ class Estimate:
         return self._facts().html()
 
 
-def estimate_of(problem: Problem, progress: bool | None = None) -> Estimate:
+def estimate_of(problem: Problem, progress: bool | None = None, level: float = 0.95) -> Estimate:
     """The estimate of a settled problem."""
-    return estimate_and_problem(problem, progress)[0]
+    return estimate_and_problem(problem, progress, level)[0]
 
 
 def estimate_and_problem(
-    problem: Problem, progress: bool | None = None
+    problem: Problem, progress: bool | None = None, level: float = 0.95
 ) -> tuple[Estimate, Problem]:
     """The estimate, and the problem that was solved: "auto" may have changed its method."""
     problem, solved = solve(problem, full=True, progress=progress)
@@ -259,6 +268,7 @@ def estimate_and_problem(
         signature=str(problem.signature),
         mean_residual=_mean_residual(problem),
         classes=problem.classes,
+        level=level,
     )
     return estimate, problem
 

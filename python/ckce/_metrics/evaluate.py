@@ -6,15 +6,15 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from ckce._input import check_samples
+from ckce._input import check_level, check_samples
 from ckce._methods import Method
 from ckce._metrics.calibration_test import CalibrationTest, check_test, of_test, run_test
-from ckce._metrics.ece import VARIANTS, EceEstimate, ece_estimate_of
+from ckce._metrics.ece import TITLES, VARIANTS, EceEstimate, ece_estimate_of
 from ckce._metrics.estimate import Estimate, estimate_of
 from ckce._metrics.jkce import JkceEstimate, jkce_estimate_of
 from ckce._metrics.scores import BrierDecomposition, brier_decomposition_of, scores_of
-from ckce._problem import check_settings, problem_of
-from ckce._results import Facts, finite, load_pandas, number
+from ckce._problem import check_reduction, check_settings, problem_of
+from ckce._results import FEW_ROWS, NO_SIGN, Facts, finite, in_words, load_pandas, number
 
 _ZERO = "a label had probability 0"
 
@@ -27,7 +27,9 @@ def evaluate(
     kernel: str = "linear_gaussian",
     bandwidth: float | str = "median",
     regularization: float | str | None = None,
+    reduction: str | None = None,
     n_bins: int | None = None,
+    level: float = 0.95,
     test: bool | int = False,
     sample_weight: Any = None,
     labels: Any = None,
@@ -49,6 +51,10 @@ def evaluate(
         Of CKCE and JKCE alike; see `ckce`.
     n_bins : int, optional
         Bins of a probability, for ECE and the decomposition: by default 15, 10 for the simplex.
+    reduction : {"top_label", "class_wise"}, optional
+        Of CKCE, JKCE and the test, as in `ckce`; the test takes no ``class_wise``.
+    level : float
+        Of the intervals.
     test : bool or int
         Whether to add the p-value of `calibration_test`, by 999 resamples or by as many as given.
     y_true, y_prob, kernel, bandwidth, regularization, sample_weight, labels, random_state,
@@ -76,20 +82,23 @@ def evaluate(
     log loss           0.4372
     Brier              0.2900  calibration 0.2900 + refinement 0.0000 + within bins 0.0000
     CKCE               0.0039  floor 0.0504: the mean of a calibrated model
-    debiased          -0.0343  95 % interval -0.0535 to -0.0151
-    JKCE              -0.0857  unbiased, 95 % interval -0.2631 to 0.0916
+    debiased          -0.0343  too few rows to tell: fewer than 50
+    JKCE              -0.0857  unbiased; too few rows to tell: fewer than 50
     ECE (top label)    0.3167  overconfident by 0.0833
     ECE (class-wise)   0.3167  mean over classes
     ECE (simplex)      0.6333  10 bins per class, 6 occupied, 6 with one sample; mostly noise
     signature         ckce|v0.1|method:exact|k:linear_gaussian|gamma:0.42426406871192857(median)|lam:n^-0.25|n:6|m:2|p:float64
     """
-    resamples = check_test(test, regularization)
+    level, resamples = check_level(level), check_test(test, regularization)
+    if resamples:
+        check_reduction(reduction, ("top_label",))
     settings = check_settings(
         "ckce",
         method=method,
         kernel=kernel,
         bandwidth=bandwidth,
         regularization=regularization,
+        reduction=reduction,
         random_state=random_state,
         n_threads=n_threads,
     )
@@ -112,8 +121,8 @@ def evaluate(
     problem = problem_of("ckce", samples, settings)
     tested = None
     if resamples:
-        asked, gamma = of_test(settings), problem.bandwidth
-        tested = run_test(samples, asked, resamples, progress=progress, bandwidth=gamma)
+        asked = of_test(settings)
+        tested = run_test(samples, asked, resamples, progress=progress, beside=problem)
     return Evaluation(
         n_samples=samples.n,
         n_classes=samples.m,
@@ -122,9 +131,10 @@ def evaluate(
         brier=scores.brier / scores.weight,
         mean_confidence=scores.confidence / scores.weight,
         brier_parts=brier_decomposition_of(samples, "class_wise", bins, "uniform", False, threads),
-        ckce=estimate_of(problem, progress),
-        jkce=jkce_estimate_of(problem.of_jkce(), progress),
+        ckce=estimate_of(problem, progress, level),
+        jkce=jkce_estimate_of(problem.of_jkce(), progress, level),
         test=tested,
+        level=level,
         **ece,
     )
 
@@ -153,6 +163,8 @@ class Evaluation:
         ECE, L1, by the bins of the confidence, of each class, and of the whole vector (the paper's).
     test : CalibrationTest or None
         The exact test of calibration, if it was asked for.
+    level : float
+        Of the intervals.
     """
 
     n_samples: int
@@ -168,11 +180,15 @@ class Evaluation:
     ece_class_wise: EceEstimate = field(repr=False)
     ece_simplex: EceEstimate = field(repr=False)
     test: CalibrationTest | None = field(default=None, repr=False)
+    level: float = 0.95
 
     def _facts(self) -> Facts:
         c, j = self.ckce, self.jkce
-        low, high = c.interval()
-        j_low, j_high = j.interval()
+        rejected = self.test is not None and self.test.p_value < 1 - self.level
+        spread = in_words(*c.interval(self.level), self.level, rejected)
+        joint = in_words(*j.interval(self.level), self.level, rejected)
+        if self.n_samples < FEW_ROWS:
+            spread = joint = f"too few rows to tell: fewer than {FEW_ROWS}"
         lean = "over" if self.mean_confidence > self.accuracy else "under"
         gap = abs(self.mean_confidence - self.accuracy)
         parts = self.brier_parts
@@ -186,15 +202,16 @@ class Evaluation:
                 f"{number(parts.refinement)} + within bins {round(parts.within_bins, 4) + 0.0:.4f}",
             ),
             ("CKCE", c.value, f"floor {number(c.floor)}: the mean of a calibrated model"),
-            ("debiased", c.debiased, f"95 % interval {number(low)} to {number(high)}"),
-            ("JKCE", j.value, f"unbiased, 95 % interval {number(j_low)} to {number(j_high)}"),
-            ("ECE (top label)", self.ece_top_label.value, f"{lean}confident by {number(gap)}"),
-            ("ECE (class-wise)", self.ece_class_wise.value, "mean over classes"),
-            ("ECE (simplex)", self.ece_simplex.value, _bins_remark(self.ece_simplex)),
+            ("debiased", c.debiased, spread),
+            ("JKCE", j.value, f"unbiased; {joint}"),
+            (TITLES["top_label"], self.ece_top_label.value, f"{lean}confident by {number(gap)}"),
+            (TITLES["class_wise"], self.ece_class_wise.value, "mean over classes"),
+            (TITLES["simplex"], self.ece_simplex.value, _bins_remark(self.ece_simplex)),
         ]
         if self.test is not None:
-            drawn = f"{self.test.n_resamples} resamples, debiased CKCE"
-            rows.append(("p-value", self.test.p_value, f"test of calibration; {drawn}"))
+            found = "the model is miscalibrated" if rejected else NO_SIGN
+            drawn = f"{self.test.n_resamples} resamples"
+            rows.append(("p-value", self.test.p_value, f"test of calibration; {drawn}: {found}"))
         bandwidth = "" if c.bandwidth is None else f", bandwidth {c.bandwidth:.6g}"
         heading = f"n = {self.n_samples}, m = {self.n_classes}, CKCE {c.method}, JKCE {j.method}{bandwidth}"
         lines = tuple((name, number(value), remark) for name, value, remark in rows)
@@ -209,7 +226,7 @@ class Evaluation:
     def to_dict(self) -> dict[str, float | int | str | None]:
         """All numbers, flat and ready for JSON; what is not finite becomes None."""
         c, j, parts = self.ckce, self.jkce, self.brier_parts
-        low, high = c.interval()
+        low, high = c.interval(self.level)
         numbers: dict[str, float | int | str | None] = {
             "n_samples": self.n_samples,
             "n_classes": self.n_classes,
@@ -226,6 +243,7 @@ class Evaluation:
             "ckce_se": c.se,
             "ckce_low": low,
             "ckce_high": high,
+            "level": self.level,
             "ckce_bound": c.bound,
             "ckce_method": c.method,
             "bandwidth": c.bandwidth,

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckce import _core
-from ckce._input import KernelLike, check_choice
+from ckce._input import KernelLike, check_choice, check_level
 from ckce._methods import Blocks, Exact, Method
 from ckce._problem import Problem, Progress, part, progress_bar, settle
-from ckce._results import Facts, interval
+from ckce._results import FEW_ROWS, Facts, in_words, interval
 
 
 def jkce(
@@ -63,7 +63,7 @@ def jkce(
 
     Notes
     -----
-    Cost: ``exact`` O(n^2 m) time and O(n m) memory, ``fourier`` O(n (m + 2D)^2), ``cholesky``
+    Cost: ``exact`` O(n) for two classes, else O(n^2 m) time and O(n m) memory, ``fourier`` O(n (m + 2D)^2), ``cholesky``
     O(n rank (m + rank)), ``blocks`` O(n size m). Unlike CKCE it moves with the marginal
     distribution of the predictions.
 
@@ -122,6 +122,7 @@ def jkce_estimate(
     y_true: Any,
     y_prob: Any,
     *,
+    level: float = 0.95,
     method: str | Method = "auto",
     kernel: KernelLike = "linear_gaussian",
     bandwidth: float | str = "median",
@@ -149,6 +150,8 @@ def jkce_estimate(
 
     Parameters
     ----------
+    level : float
+        Of the interval that is printed, and of ``interval()``.
     y_true, y_prob, method, kernel, bandwidth, reduction, label_kernel, sample_weight, labels,
     random_state, input, normalize, n_threads, progress
         As in `jkce`.
@@ -169,6 +172,7 @@ def jkce_estimate(
     >>> print(f"{e.value:.4f} +- {e.se:.4f}, biased {e.biased:.4f}")
     -0.0794 +- 0.1051, biased 0.0373
     """
+    level = check_level(level)
     problem = settle(
         "jkce",
         y_true,
@@ -185,7 +189,7 @@ def jkce_estimate(
         normalize=normalize,
         n_threads=n_threads,
     )
-    return jkce_estimate_of(problem, progress)
+    return jkce_estimate_of(problem, progress, level)
 
 
 @dataclass(frozen=True)
@@ -213,6 +217,8 @@ class JkceEstimate:
         Number of blocks (``blocks``).
     signature : str
         Names everything that changes the number.
+    level : float
+        Of the interval, unless it is asked for with another.
     """
 
     value: float
@@ -226,23 +232,26 @@ class JkceEstimate:
     rank: int | None
     n_blocks: int | None
     signature: str
+    level: float = 0.95
 
     def __float__(self) -> float:
         return self.value
 
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
+    def interval(self, level: float | None = None) -> tuple[float, float]:
         """Normal confidence interval around `value`; conservative near calibration."""
-        return interval(self.value, self.se, level)
+        return interval(self.value, self.se, self.level if level is None else level)
 
     def _facts(self) -> Facts:
-        low, high = self.interval()
+        spread = in_words(*self.interval(), self.level)
+        if self.n_samples < FEW_ROWS:
+            spread = f"too few rows to tell: fewer than {FEW_ROWS}"
         how = [self.method]
         if self.rank is not None:
             how.append(f"rank {self.rank}")
         if self.n_blocks is not None:
             how.append(f"{self.n_blocks} blocks")
         bandwidth = "" if self.bandwidth is None else f", bandwidth {self.bandwidth:.6g}"
-        rows = [("JKCE", f"{self.value:.6g}", f"unbiased, 95 % interval {low:.6g} to {high:.6g}")]
+        rows = [("JKCE", f"{self.value:.6g}", f"unbiased; {spread}")]
         if self.biased is not None:
             rows.append(("biased", f"{self.biased:.6g}", "at least 0"))
         rows.append(("data", "", f"n = {self.n_samples}, m = {self.n_classes}{bandwidth}"))
@@ -256,7 +265,9 @@ class JkceEstimate:
         return self._facts().html()
 
 
-def jkce_estimate_of(problem: Problem, progress: bool | None = None) -> JkceEstimate:
+def jkce_estimate_of(
+    problem: Problem, progress: bool | None = None, level: float = 0.95
+) -> JkceEstimate:
     """The estimate of a settled problem."""
     samples = problem.samples
     biased = rank = n_blocks = None
@@ -293,6 +304,7 @@ def jkce_estimate_of(problem: Problem, progress: bool | None = None) -> JkceEsti
         rank=rank,
         n_blocks=n_blocks,
         signature=str(problem.signature),
+        level=level,
     )
 
 
@@ -314,11 +326,11 @@ def _part_sums(
         return _core.jkce_gram(*problem.data, gram=gram, full=full), None
     if isinstance(problem.method, Exact):
         core = kernel.core(problem.bandwidth.value)
-        return _core.jkce_exact(
+        exact = _core.jkce_two_classes if problem.rows.on_a_line else _core.jkce_exact
+        return exact(
             *problem.data, kernel=core, full=full, n_threads=threads, progress=progress
         ), None
-    features = problem.method.features(problem.rows, part(progress, 0.0, 0.5))
-    assert features is not None
+    features = problem.features(problem.method, part(progress, 0.0, 0.5))
     sums = _core.jkce_features(
         *problem.data,
         features=features,

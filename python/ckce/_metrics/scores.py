@@ -9,6 +9,7 @@ from ckce import _core
 from ckce._input import Samples, check_bool, check_samples, check_threads
 from ckce._metrics.ece import check_binning, scalar_bins, simplex_bins
 from ckce._problem import top_label
+from ckce._results import Facts, number
 
 
 def scores_of(samples: Samples, n_threads: int) -> _core.Scores:
@@ -188,6 +189,32 @@ class BrierDecomposition:
     uncertainty: float
     resolution: float
     variant: str
+
+    def _facts(self) -> Facts:
+        bins = {
+            "class_wise": "of each class",
+            "simplex": "of the vector",
+            "top_label": "of the top label",
+        }
+        rows = (
+            (
+                "Brier",
+                self.brier,
+                f"calibration + refinement + within bins, bins {bins[self.variant]}",
+            ),
+            ("calibration", self.calibration, "distance of mean prediction and frequency in a bin"),
+            ("refinement", self.refinement, "uncertainty - resolution: what recalibration leaves"),
+            ("within bins", round(self.within_bins, 12) + 0.0, "what the bins hide"),
+            ("uncertainty", self.uncertainty, "variance of the labels"),
+            ("resolution", self.resolution, "the part of it that the bins explain"),
+        )
+        return Facts(tuple((name, number(value), remark) for name, value, remark in rows))
+
+    def __repr__(self) -> str:
+        return self._facts().text()
+
+    def _repr_html_(self) -> str:
+        return self._facts().html()
 
 
 def brier_decomposition(

@@ -1,4 +1,4 @@
-"""The picture of a reliability diagram; the only module that draws."""
+"""Reliability diagrams: curves with bands above, histograms of confidence below."""
 
 from __future__ import annotations
 
@@ -6,118 +6,155 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ckce._plots.style import COLOURS, GREY, MARKERS, background, canvas
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ckce._reliability.diagram import ReliabilityCurve, ReliabilityDiagram
 
-# Okabe and Ito's colours, told apart by colour-blind readers too; blue and orange first.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-STYLE: Any = {
-    "font.size": 9,
-    "axes.labelsize": 9,
-    "axes.linewidth": 0.7,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "xtick.labelsize": 8,
-    "ytick.labelsize": 8,
-    "xtick.major.width": 0.7,
-    "ytick.major.width": 0.7,
-    "legend.fontsize": 8,
-    "legend.frameon": False,
-    "lines.linewidth": 1.4,
-    "lines.markersize": 4,
-}
-_FEW = 30  # samples of a bin below which their number is written beside the point
+FEW = 30  # samples of a bin below which their number is written beside the point
+_BANDS = 3  # curves; the bands of more hide one another
+_PANELS = 16  # of a grid
+_LOW = 0.27  # height of the histogram, as a share of that of the square above
+_GAP = 0.05  # between them
 
 
-def plot(diagram: ReliabilityDiagram, ax: Axes | None, *, histogram: bool, counts: bool) -> Axes:
-    """Curves with bands above, histograms of confidence below."""
-    try:
-        import matplotlib as mpl
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise ImportError("plot needs matplotlib: pip install matplotlib") from None
-    with mpl.rc_context(STYLE):
-        if ax is None:
-            size = (3.5, 4.1) if histogram else (3.5, 3.3)
-            ax = plt.figure(figsize=size, layout="constrained").add_subplot()
-        # The histogram hangs below the curves as an inset, so that any axes can take both and every
-        # layout engine makes room for it.
-        below = ax.inset_axes((0.0, -0.33, 1.0, 0.27), sharex=ax) if histogram else None
+def diagram(shown: ReliabilityDiagram, ax: Axes | None, *, histogram: bool, counts: bool) -> Axes:
+    """One picture of one model or several."""
+    curves = shown.curves
+    many = len(curves) > _BANDS
+    width = 3.3 + (1.0 if many else 0.0)  # room for a legend beside
+    with canvas((width, 4.2 if histogram else 3.3), ax) as (figure, given):
+        ax = figure.add_subplot() if given is None else given
+        below = _split(figure, ax) if histogram else None
         for each in (ax, below):
             if each is not None:
                 each.spines[["top", "right"]].set_visible(False)
-                each.yaxis.set_label_coords(-0.14, 0.5)
                 each.tick_params(labelsize=8)  # axes of the caller come with other sizes
-        ax.plot([0, 1], [0, 1], color="0.55", linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
-        many = len(diagram.curves) > 1
-        for number, curve in enumerate(diagram.curves):
-            colour = COLOURS[number % len(COLOURS)]
-            marker = MARKERS[number % len(MARKERS)]
-            _draw_curve(ax, curve, colour, marker, counts)
+        _diagonal(ax)
+        for k, curve in enumerate(curves):
+            look = (COLOURS[k % len(COLOURS)], MARKERS[k % len(MARKERS)])
+            _draw_curve(ax, curve, look, counts and not many, band=not many)
             if below is not None:
-                _draw_histogram(below, curve, colour, filled=not many)
-        ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal", anchor="N")
-        top = diagram.target == "top label"
-        ax.set_ylabel("Accuracy" if top else "Frequency", fontsize=9)
-        lowest = ax if below is None else below
-        lowest.set_xlabel(
-            "Confidence" if top else f"Predicted probability of {diagram.target}", fontsize=9
-        )
+                _draw_histogram(below, curve, look[0], filled=len(curves) == 1)
         ticks = np.linspace(0, 1, 6)
-        ax.set_xticks(ticks)
-        ax.set_yticks(ticks)
+        ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xticks=ticks, yticks=ticks)
+        ax.set_box_aspect(1)
+        top = shown.target == "top label"
+        ax.set_ylabel("Accuracy" if top else "Frequency", fontsize=9)
+        label = "Confidence" if top else f"Predicted probability of {shown.target}"
+        (ax if below is None else below).set_xlabel(label, fontsize=9)
         if below is not None:
             ax.tick_params(labelbottom=False)
-            below.set_ylabel("Share")
+            below.set_ylabel("Share", fontsize=9)
             below.set_ylim(bottom=0)
             below.locator_params(axis="y", nbins=3)
-        if many or diagram.curves[0].name != "model":
+            figure.align_ylabels([ax, below])
+        if many and given is None:
+            figure.legend(loc="outside right upper", handlelength=1.6)
+        elif len(curves) > 1 or curves[0].name != "model":
             ax.legend(loc="best", handlelength=1.6, borderaxespad=0.2)
     return ax
 
 
-def _draw_curve(ax: Axes, curve: ReliabilityCurve, colour: str, marker: str, counts: bool) -> None:
-    ax.fill_between(
-        curve.confidence, curve.low, curve.high, color=colour, alpha=0.18, linewidth=0, zorder=2
-    )
+def _split(figure: Any, ax: Axes) -> Axes:
+    """Take the lower part of the axes for a histogram, so that both stay where the axes were."""
+    cell = ax.get_subplotspec()
+    if cell is None:  # placed by hand
+        box = ax.get_position(original=True)
+        unit = box.height / (1 + _GAP + _LOW)
+        ax.set_position((box.x0, box.y1 - unit, box.width, unit))
+        below: Axes = figure.add_axes((box.x0, box.y0, box.width, _LOW * unit), sharex=ax)
+    else:
+        parts = cell.subgridspec(2, 1, height_ratios=(1, _LOW), hspace=2 * _GAP / (1 + _LOW))
+        ax.set_subplotspec(parts[0])
+        below = figure.add_subplot(parts[1], sharex=ax)
+    # Both are as wide as the square, and close to each other.
+    below.set_box_aspect(_LOW)
+    ax.set_anchor("S")
+    below.set_anchor("N")
+    return below
+
+
+def _diagonal(ax: Axes) -> None:
+    ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
+
+
+def _draw_curve(
+    ax: Axes, curve: ReliabilityCurve, look: tuple[str, str], counts: bool, band: bool
+) -> None:
+    colour, marker = look
+    x, y = curve.confidence, curve.frequency
+    if band:
+        ax.fill_between(x, curve.low, curve.high, color=colour, alpha=0.18, linewidth=0, zorder=2)
     # Areas in proportion to the counts, within what the eye can read.
     share = curve.counts / curve.counts.max()
     sizes: Any = np.clip(30 * share, 9, None) if counts else 16
-    ax.plot(curve.confidence, curve.frequency, color=colour, zorder=3)
-    ax.scatter(
-        curve.confidence,
-        curve.frequency,
-        s=sizes,
-        color=colour,
-        marker=marker,
-        edgecolors="white",
-        linewidths=0.4,
-        zorder=4,
-    )
+    ax.plot(x, y, color=colour, zorder=3)
+    edge: Any = {"edgecolors": [background(ax)], "linewidths": 0.4}
+    ax.scatter(x, y, s=sizes, color=colour, marker=marker, zorder=4, **edge)
     ax.plot([], [], color=colour, marker=marker, label=curve.name)
     if counts:
-        from matplotlib.patheffects import withStroke
+        _draw_counts(ax, curve, colour)
 
-        halo = [withStroke(linewidth=1.5, foreground="white")]
-        for x, y, count in zip(curve.confidence, curve.frequency, curve.counts, strict=True):
-            if count < _FEW:
-                ax.annotate(
-                    str(count),
-                    (x, y),
-                    xytext=(0, 4 if y < 0.5 else -9),
-                    textcoords="offset points",
-                    ha="center",
-                    fontsize=6.5,
-                    color=colour,
-                    path_effects=halo,
-                    zorder=5,
-                )
+
+def _draw_counts(ax: Axes, curve: ReliabilityCurve, colour: str) -> None:
+    from matplotlib.patheffects import withStroke
+
+    halo = [withStroke(linewidth=1.5, foreground=background(ax))]
+    for x, y, count in zip(curve.confidence, curve.frequency, curve.counts, strict=True):
+        if count < FEW:
+            ax.annotate(
+                str(count),
+                (x, y),
+                xytext=(0, 4 if y < 0.5 else -9),
+                textcoords="offset points",
+                ha="center",
+                fontsize=6.5,
+                color=colour,
+                path_effects=halo,
+                zorder=5,
+            )
 
 
 def _draw_histogram(ax: Axes, curve: ReliabilityCurve, colour: str, *, filled: bool) -> None:
     edges = np.linspace(0, 1, len(curve.histogram) + 1)
-    ax.stairs(curve.histogram, edges, color=colour, alpha=0.35 if filled else 0.18, fill=True)
+    if filled:
+        ax.stairs(curve.histogram, edges, color=colour, alpha=0.35, fill=True)
     ax.stairs(curve.histogram, edges, color=colour, linewidth=1.0)
+
+
+def grid(shown: ReliabilityDiagram) -> Any:
+    """Small multiples, a panel for each class; the ones farthest from the diagonal come first."""
+    panels: dict[str, list[ReliabilityCurve]] = {}
+    for curve in shown.curves:
+        panels.setdefault(curve.target, []).append(curve)
+    every = len(panels)
+    if every > _PANELS:
+        worst = sorted(panels, key=lambda of: -max(c.off_diagonal for c in panels[of]))
+        panels = {of: panels[of] for of in worst[:_PANELS]}
+    columns = min(4, len(panels))
+    rows = -(-len(panels) // columns)
+    with canvas((1.7 * columns + 0.5, 1.75 * rows + 0.6), None) as (figure, _):
+        axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+        for ax, (of, curves) in zip(axes.flat, panels.items(), strict=False):
+            _diagonal(ax)
+            for k, curve in enumerate(curves):
+                look = (COLOURS[k % len(COLOURS)], MARKERS[k % len(MARKERS)])
+                _draw_curve(ax, curve, look, counts=False, band=len(curves) <= _BANDS)
+            ax.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04), xticks=(0, 0.5, 1), yticks=(0, 0.5, 1))
+            ax.set_box_aspect(1)
+            ax.set_title(of, fontsize=8)
+        for ax in axes.flat[len(panels) :]:
+            ax.set_visible(False)
+        for ax in axes.flat[max(0, len(panels) - columns) : len(panels)]:
+            ax.tick_params(labelbottom=True)
+        names = list(dict.fromkeys(curve.name for curve in shown.curves))
+        note = f" ({_PANELS} of {every} classes, farthest from the diagonal)"
+        figure.supxlabel("Predicted probability" + (note if every > _PANELS else ""), fontsize=9)
+        figure.supylabel("Frequency", fontsize=9)
+        if len(names) > 1:
+            handles, _ = axes[0, 0].get_legend_handles_labels()
+            figure.legend(handles, names, loc="outside upper center", ncols=min(4, len(names)))
+    return axes.flat[: len(panels)]

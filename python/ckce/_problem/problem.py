@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ckce import _core
 from ckce._input import (
     Kernel,
     Samples,
@@ -20,6 +21,7 @@ from ckce._methods import Fourier, Method, Rows, check_method, choose_method
 from ckce._problem import bandwidth as bandwidths
 from ckce._problem.bandwidth import Bandwidth, check_bandwidth_option
 from ckce._problem.label_kernel import LabelKernel, check_label_kernel
+from ckce._problem.progress import Progress
 from ckce._problem.reduction import all_one_vs_rest, check_reduction, top_label
 from ckce._problem.regularization import (
     Regularization,
@@ -51,6 +53,8 @@ class Problem:
     label_kernel: LabelKernel | None
     seed: int
     n_threads: int
+    #: The first and the last feature map, which CKCE, JKCE and the test of one problem share.
+    cache: dict[Any, _core.Features] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def parts(self) -> Iterator[Problem]:
@@ -64,6 +68,11 @@ class Problem:
     @property
     def n_classes(self) -> int:
         return len(self.classes)
+
+    @property
+    def _columns(self) -> int:
+        """Columns of the problems that are solved."""
+        return 2 if self.reduction == "class_wise" else self.samples.m
 
     @property
     def n_parts(self) -> int:
@@ -87,6 +96,18 @@ class Problem:
         gamma, probs = self.bandwidth.value, self.samples.probs
         return Rows(probs, self.kernel, gamma, self.seed, self.n_threads)
 
+    def features(self, method: Method, progress: Progress | None = None) -> _core.Features:
+        """The feature map of a method that has one, for the rows of this problem; made once."""
+        rows = self.rows
+        key = (method, rows.kernel.name, rows.bandwidth, rows.seed, id(rows.probs))
+        if key not in self.cache:
+            made = method.features(rows, progress)
+            assert made is not None
+            for other in list(self.cache)[1:]:  # the first is the problem's own
+                del self.cache[other]
+            self.cache[key] = made
+        return self.cache[key]
+
     def of_jkce(self) -> Problem:
         """JKCE of the same data, by the same method, kernel and bandwidth."""
         return replace(self, metric="jkce", method=self.method.of_jkce())
@@ -95,7 +116,7 @@ class Problem:
         """Refuse a problem whose matrices do not fit into memory."""
         n, m = self.samples.n, self.samples.m
         advice = self.method.advice
-        doubles = self.method.price(n, m, self.n_threads, full)
+        doubles = self.method.price(self.rows, full)
         if self.kernel.gram is not None:
             doubles, advice = 4.0 * n**2, "use a named kernel, which needs no Gram matrix"
         check_memory(8.0 * doubles, f"method={self.method.word!r} with n = {n}, m = {m}", advice)
@@ -107,7 +128,7 @@ class Problem:
         words = {
             "method": self.method.word,
             "p": "float64",
-            **self.method.words(self.metric, samples.n, self.seed),
+            **self.method.words(self.metric, samples.n, self._columns, self.seed),
             "k": self.kernel.word,
             **self.bandwidth.words(),
             "n": str(samples.n),

@@ -41,12 +41,14 @@ def part(progress: Progress | None, start: float, end: float) -> Progress | None
 
 def _watched() -> bool:
     """On a terminal or in a notebook, with tqdm at hand."""
-    if "tqdm" not in sys.modules:
-        from importlib.util import find_spec
+    terminal = getattr(sys.stderr, "isatty", None)
+    if "ipykernel" not in sys.modules and not (terminal is not None and terminal()):
+        return False
+    if "tqdm" in sys.modules:
+        return True
+    from importlib.util import find_spec
 
-        if find_spec("tqdm") is None:
-            return False
-    return "ipykernel" in sys.modules or bool(getattr(sys.stderr, "isatty", lambda: False)())
+    return find_spec("tqdm") is not None
 
 
 class _Bar:
@@ -62,7 +64,13 @@ class _Bar:
             from tqdm import tqdm  # not tqdm.auto, which warns in notebooks without ipywidgets
         except ImportError:
             raise ImportError("progress=True needs tqdm: pip install tqdm") from None
-        self._bar = tqdm(total=100, desc=self._text, unit="%", bar_format="{l_bar}{bar}| {elapsed}")
+        self._bar = tqdm(
+            total=100,
+            desc=self._text,
+            unit="%",
+            bar_format="{l_bar}{bar}| {elapsed}",
+            leave=self._patience == 0.0,
+        )
 
     def __call__(self, fraction: float) -> None:
         if self._bar is None:

@@ -71,8 +71,7 @@ def loo_errors(problem: Problem) -> NDArray[np.float64]:
     if problem.kernel.gram is not None:
         raise ValueError("regularization='loo' needs one of the named kernels, got a callable")
     method = problem.method if problem.method.streams else stand_in(problem.samples.n)
-    features = method.features(problem.rows)
-    assert features is not None
+    features = problem.features(method)
     ridges = [lam * problem.samples.weight for lam in LAMBDAS]
     return _core.loo_features(
         *problem.data, features=features, ridges=ridges, n_threads=problem.n_threads

@@ -1,1 +1,4 @@
-"""The reliability diagram: its numbers."""
+"""The reliability diagram: its numbers (diagram.py), and a display like scikit-learn's (display.py).
+
+The picture is in `_plots`. May touch `_metrics` and what is below it.
+"""

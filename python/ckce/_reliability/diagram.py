@@ -1,30 +1,25 @@
-"""Reliability diagrams: the numbers, and their picture."""
+"""Reliability diagrams: the numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ckce._input import (
-    Samples,
-    check_choice,
-    check_classifier,
-    check_level,
-    check_samples,
-    check_threads,
-)
+from ckce._input import Samples, check_choice, check_level, check_samples, check_threads
 from ckce._metrics.ece import STRATEGIES, check_bins, scalar_bins
-from ckce._problem import one_vs_rest, top_label
+from ckce._problem.reduction import one_vs_rest, top_label
+from ckce._results import Column, Table, percent, quantile
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 HISTOGRAM_BINS = 20
+TOP_LABEL = "top label"
+CLASS_WISE = "class-wise"
 
 
 @dataclass(frozen=True)
@@ -35,6 +30,8 @@ class ReliabilityCurve:
     ----------
     name : str
         The model.
+    target : str
+        What is predicted: ``"top label"``, or a class such as ``"class 3"``.
     edges : ndarray of shape (n_bins, 2)
         Lower and upper edge of each bin.
     counts : ndarray of shape (n_bins,)
@@ -49,6 +46,7 @@ class ReliabilityCurve:
     """
 
     name: str
+    target: str
     edges: NDArray[np.float64] = field(repr=False)
     counts: NDArray[np.int64] = field(repr=False)
     confidence: NDArray[np.float64] = field(repr=False)
@@ -57,14 +55,27 @@ class ReliabilityCurve:
     high: NDArray[np.float64] = field(repr=False)
     histogram: NDArray[np.float64] = field(repr=False)
 
+    @property
+    def off_diagonal(self) -> int:
+        """Bins whose confidence is outside the band of their frequency."""
+        return int(((self.confidence < self.low) | (self.confidence > self.high)).sum())
+
+    @property
+    def mean_confidence(self) -> float:
+        """Over all rows."""
+        return float(np.average(self.confidence, weights=self.counts))
+
+    @property
+    def mean_frequency(self) -> float:
+        """Over all rows."""
+        return float(np.average(self.frequency, weights=self.counts))
+
 
 def _wilson(
     hits: NDArray[np.float64], weight: NDArray[np.float64], level: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Interval of a frequency that stays within [0, 1] and does not vanish at 0 and 1."""
-    from statistics import NormalDist
-
-    z = NormalDist().inv_cdf(0.5 + level / 2)
+    z = quantile(level)
     rate = hits / weight
     centre = (rate + z**2 / (2 * weight)) / (1 + z**2 / weight)
     spread = np.sqrt(np.maximum(rate * (1 - rate), 0.0) / weight + z**2 / (4 * weight**2))
@@ -73,15 +84,15 @@ def _wilson(
 
 
 def _curve(
-    name: str, samples: Samples, n_bins: int, strategy: str, level: float, n_threads: int
+    name: str, target: str, samples: Samples, bins: tuple[str, int], level: float, n_threads: int
 ) -> ReliabilityCurve:
     """The curve of a binary problem, of its class 1."""
-    table = scalar_bins(samples, "class_wise", strategy, n_bins, n_threads)
-    bins = np.column_stack(
+    table = scalar_bins(samples, "class_wise", *bins, n_threads)
+    sums = np.column_stack(
         [array[:, 1] for array in (table.weight, table.prob, table.hits, table.count)]
     )
     spread = scalar_bins(samples, "class_wise", "uniform", HISTOGRAM_BINS, n_threads).weight[:, 1]
-    return curve_of_bins(name, table.edges[:, 1], bins, spread, level)
+    return curve_of_bins(name, table.edges[:, 1], sums, spread, level, target)
 
 
 def curve_of_bins(
@@ -90,6 +101,7 @@ def curve_of_bins(
     bins: NDArray[np.float64],
     spread: NDArray[np.float64],
     level: float,
+    target: str = TOP_LABEL,
 ) -> ReliabilityCurve:
     """The curve of a table of bins, whose columns are weight, sum of p, hits and rows."""
     kept = bins[:, 3] > 0
@@ -97,6 +109,7 @@ def curve_of_bins(
     low, high = _wilson(hits, weight, level)
     return ReliabilityCurve(
         name=name,
+        target=target,
         edges=np.column_stack([edges[:-1], edges[1:]])[kept],
         counts=count.astype(np.int64),
         confidence=prob / weight,
@@ -114,9 +127,9 @@ class ReliabilityDiagram:
     Attributes
     ----------
     curves : tuple of ReliabilityCurve
-        One for each model.
+        One for each model; with ``target="class_wise"`` one for each class and model.
     target : str
-        What is predicted: ``"top label"``, or the name of a class.
+        What is predicted: ``"top label"``, the name of a class, or ``"class-wise"``.
     strategy, level
         Bins, and the level of the band.
     """
@@ -127,30 +140,55 @@ class ReliabilityDiagram:
     level: float
 
     def __getitem__(self, name: str) -> ReliabilityCurve:
+        """The curve of a model, the first one where there are several."""
         for curve in self.curves:
             if curve.name == name:
                 return curve
         raise KeyError(name)
 
-    def __repr__(self) -> str:
-        wide = max(len(curve.name) for curve in self.curves)
-        lines = [f"reliability of the {self.target}, {self.strategy} bins"]
-        for curve in self.curves:
-            fewest, most = curve.counts.min(), curve.counts.max()
-            outside = (curve.confidence < curve.low) | (curve.confidence > curve.high)
-            lines.append(
-                f"{curve.name:<{wide}}  {len(curve.counts)} bins of {fewest} to {most} samples, "
-                f"{int(outside.sum())} with the diagonal outside the {self.level:.0%} band"
-            )
-        return "\n".join(lines)
+    def _table(self) -> Table:
+        band = f"outside the {percent(self.level)} band"
+        return Table(
+            columns=(
+                Column("model", ("name",)),
+                *((Column("of", ("target",)),) if self.target == CLASS_WISE else ()),
+                Column("confidence", ("mean_confidence",), "rate"),
+                Column("frequency", ("mean_frequency",), "rate"),
+                Column("bins", ("bins",), form="d"),
+                Column("fewest samples", ("fewest",), form="d"),
+                Column(f"bins {band}", ("off_diagonal",), form="d", strong=True),
+            ),
+            rows=tuple(
+                {
+                    "name": curve.name,
+                    "target": curve.target,
+                    "mean_confidence": curve.mean_confidence,
+                    "mean_frequency": curve.mean_frequency,
+                    "bins": len(curve.counts),
+                    "fewest": int(curve.counts.min()),
+                    "off_diagonal": curve.off_diagonal,
+                }
+                for curve in self.curves
+            ),
+            heading=f"reliability of the {self.target}, {self.strategy} bins"
+            if self.target != CLASS_WISE
+            else f"reliability of every class, {self.strategy} bins",
+        )
 
-    def plot(self, ax: Axes | None = None, *, histogram: bool = True, counts: bool = True) -> Axes:
+    def __repr__(self) -> str:
+        return self._table().text()
+
+    def _repr_html_(self) -> str:
+        return self._table().html()
+
+    def plot(self, ax: Axes | None = None, *, histogram: bool = True, counts: bool = True) -> Any:
         """Draw frequency against confidence, with bands, and the histogram of confidence below.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; a new figure by default. The histogram takes the lower part of it.
+            Where to draw; a new figure by default. The histogram takes the lower part of it. With
+            ``target="class_wise"`` there is a grid of axes, in a figure of its own.
         histogram : bool
             Draw the histogram of confidence.
         counts : bool
@@ -160,11 +198,23 @@ class ReliabilityDiagram:
         Returns
         -------
         matplotlib Axes
-            The upper axes, with the curves.
-        """
-        from ckce._plots.reliability import plot
+            The upper axes, with the curves; with ``target="class_wise"`` an array of them, of at
+            most 16 classes, those farthest from the diagonal first.
 
-        return plot(self, ax, histogram=histogram, counts=counts)
+        Notes
+        -----
+        More than three models are drawn without bands, which would hide one another.
+        """
+        from ckce._plots.reliability import diagram, grid
+
+        if self.target != CLASS_WISE:
+            return diagram(self, ax, histogram=histogram, counts=counts)
+        if ax is not None:
+            raise ValueError(
+                "ax must be None with target='class_wise', which draws a grid; draw one class with "
+                "target=<class>"
+            )
+        return grid(self)
 
 
 def reliability_diagram(
@@ -193,9 +243,10 @@ def reliability_diagram(
         Labels, as in `ckce`.
     y_prob : array of shape (n_samples, n_classes) or (n_samples,), or dict of such arrays
         Predicted probabilities; a dict names several models for the same labels.
-    target : "top_label" or a class
-        The confidence in the predicted class, against accuracy; or the probability of one class,
-        against its frequency. A class is given as in `labels`, or as the number of its column.
+    target : "top_label", "class_wise" or a class
+        The confidence in the predicted class, against accuracy; the probability of each class,
+        against its frequency; or that of one class, given as in `labels` or as the number of its
+        column.
     n_bins : int
         Number of bins.
     strategy : {"quantile", "uniform"}
@@ -229,7 +280,7 @@ def reliability_diagram(
     if not models:
         raise ValueError("y_prob must hold at least one model, got an empty dict")
     curves = []
-    shown = "top label"
+    shown = TOP_LABEL
     for name, probs in models.items():
         samples = check_samples(
             y_true,
@@ -240,118 +291,25 @@ def reliability_diagram(
             normalize=normalize,
             n_threads=threads,
         )
-        if isinstance(target, str) and target == "top_label":
-            binary = top_label(samples)
-        else:
-            column, shown = _column(target, samples.classes)
-            binary = one_vs_rest(samples, column)
-        curves.append(_curve(str(name), binary, bins, strategy, level, threads))
+        problems, shown = _problems(target, samples, samples.classes)
+        for of, binary in problems:
+            curves.append(_curve(str(name), of, binary, (strategy, bins), level, threads))
     return ReliabilityDiagram(tuple(curves), shown, strategy, level)
 
 
-def _column(target: Any, classes: Sequence[Any]) -> tuple[int, str]:
-    """Column and name of a class."""
-    if target in classes:
-        return classes.index(target), f"class {target}"
-    raise ValueError(
-        f"target must be 'top_label' or one of the classes {list(classes)[:20]}, got {target!r}"
-    )
-
-
-class CalibrationDisplay:
-    """Reliability diagram in the manner of scikit-learn's displays.
-
-    Attributes
-    ----------
-    diagram : ReliabilityDiagram
-        The numbers.
-    ax_, figure_ : matplotlib Axes and Figure
-        What was drawn, after `plot`.
-    """
-
-    ax_: Axes
-    figure_: Figure
-
-    def __init__(self, diagram: ReliabilityDiagram) -> None:
-        self.diagram = diagram
-
-    def plot(self, ax: Axes | None = None, **options: Any) -> CalibrationDisplay:
-        """Draw, as `ReliabilityDiagram.plot` does."""
-        self.ax_ = self.diagram.plot(ax, **options)
-        figure = self.ax_.get_figure(root=True)
-        assert figure is not None
-        self.figure_ = figure
-        return self
-
-    @classmethod
-    def from_predictions(
-        cls,
-        y_true: Any,
-        y_prob: Any,
-        *,
-        name: str | None = None,
-        ax: Axes | None = None,
-        **options: Any,
-    ) -> CalibrationDisplay:
-        """Draw the diagram of predictions.
-
-        Parameters
-        ----------
-        y_true, y_prob
-            As in `reliability_diagram`.
-        name : str, optional
-            Name of the model in the legend.
-        ax : matplotlib Axes, optional
-            Where to draw.
-        **options
-            Of `reliability_diagram`.
-
-        Returns
-        -------
-        CalibrationDisplay
-
-        Examples
-        --------
-        >>> import ckce
-        >>> import matplotlib
-        >>> matplotlib.use("Agg")
-        >>> display = ckce.CalibrationDisplay.from_predictions([0, 1, 1, 0], [0.2, 0.9, 0.7, 0.6])
-        >>> len(display.diagram.curves)
-        1
-        """
-        models = y_prob if isinstance(y_prob, Mapping) or name is None else {name: y_prob}
-        return cls(reliability_diagram(y_true, models, **options)).plot(ax)
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        *,
-        name: str | None = None,
-        ax: Axes | None = None,
-        **options: Any,
-    ) -> CalibrationDisplay:
-        """Draw the diagram of a fitted classifier with ``predict_proba`` and ``classes_``.
-
-        Parameters
-        ----------
-        estimator : fitted classifier
-        X, y
-            Data, and its labels.
-        name : str, optional
-            Name in the legend; the class of the estimator by default.
-        ax : matplotlib Axes, optional
-            Where to draw.
-        **options
-            Of `reliability_diagram`.
-
-        Returns
-        -------
-        CalibrationDisplay
-        """
-        title = type(estimator).__name__ if name is None else name
-        check_classifier(estimator)
-        options.setdefault("labels", estimator.classes_)
-        return cls.from_predictions(y, estimator.predict_proba(X), name=title, ax=ax, **options)
+def _problems(
+    target: Any, samples: Samples, classes: Sequence[Any]
+) -> tuple[Iterator[tuple[str, Samples]], str]:
+    """The binary problems of a target, each with its name; and what the target is called."""
+    if isinstance(target, str) and target == "top_label":
+        return iter([(TOP_LABEL, top_label(samples))]), TOP_LABEL
+    if isinstance(target, str) and target == "class_wise" and target not in classes:
+        columns = enumerate(classes)
+        return ((f"class {name}", one_vs_rest(samples, j)) for j, name in columns), CLASS_WISE
+    if target not in classes:
+        raise ValueError(
+            "target must be 'top_label', 'class_wise' or one of the classes "
+            f"{list(classes)[:20]}, got {target!r}"
+        )
+    name = f"class {target}"
+    return iter([(name, one_vs_rest(samples, classes.index(target)))]), name

@@ -4,20 +4,59 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from html import escape
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from ckce._report import pictures as plots
-from ckce._report.style import STYLE
-from ckce._report.svg import harmless
-from ckce._results import number
+from ckce._report import pictures
+from ckce._results import Column, Table, advice, harmless, lean, model_columns, percent
 
 if TYPE_CHECKING:
+    from ckce._compare.comparison import ComparedModel
     from ckce._compare.sensitivity import Sensitivity
     from ckce._reliability.diagram import ReliabilityCurve
-    from ckce._results import Attribution
+    from ckce._results.attribution import Attribution
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"  # nothing is fetched, nothing runs
+
+
+@dataclass(frozen=True)
+class Story:
+    """What a page tells; `data` is all of it as JSON."""
+
+    data: dict[str, Any]
+    models: tuple[ComparedModel, ...]
+    curves: dict[str, ReliabilityCurve]
+    blames: dict[str, Attribution]
+    sentences: tuple[str, ...]
+    survey: Sensitivity | None
+
+    @property
+    def level(self) -> float:
+        """Of the intervals."""
+        return float(self.data["level"])
+
+
+def page(story: Story) -> str:
+    """The whole document."""
+    data = story.data
+    kernel = "" if data["bandwidth"] is None else f", bandwidth {data['bandwidth']:.4g}"
+    facts = (
+        f"{data['n_samples']:,} samples, {data['n_classes']:,} classes, method {data['method']}"
+        f"{kernel}, lambda {data['regularization']:.4g}"
+    )
+    subtitle = f"<p>{harmless(data['subtitle'])}</p>" if data["subtitle"] else ""
+    style = files("ckce._report").joinpath("style.css").read_text(encoding="utf-8")
+    return (
+        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{harmless(data['title'])}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n"
+        f"<header><p>{harmless(data['title'])}</p>{subtitle}<h1>{harmless(data['headline'])}</h1>"
+        f"<p>{harmless(facts)}</p></header>\n{''.join(_sections(story))}</main>\n</body>\n</html>\n"
+    )
 
 
 def _section(title: str, *parts: str) -> str:
@@ -25,97 +64,75 @@ def _section(title: str, *parts: str) -> str:
     return f'<section id="{name}"><h2>{title}</h2>{"".join(parts)}</section>\n'
 
 
-def page(
-    data: dict[str, Any],
-    curves: dict[str, ReliabilityCurve],
-    blames: dict[str, Attribution],
-    survey: Sensitivity | None,
-) -> str:
-    """The whole document."""
-    kernel = "" if data["bandwidth"] is None else f", bandwidth {data['bandwidth']:.4g}"
-    facts = (
-        f"{data['n_samples']:,} samples, {data['n_classes']:,} classes, method {data['method']}"
-        f"{kernel}, lambda {data['regularization']:.4g}"
-    )
-    sections = "".join(_sections(data, curves, blames, survey))
-    return (
-        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{harmless(data['title'])}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
-        f"<header><p>{harmless(data['title'])}</p><h1>{harmless(data['headline'])}</h1>"
-        f"<p>{harmless(facts)}</p></header>\n{sections}</main>\n</body>\n</html>\n"
-    )
+def _sections(story: Story) -> Iterator[str]:
+    several = len(story.models) > 1
+    if several:
+        yield _section("Comparison", _sentences(story), _warnings(story.data))
+    yield _section("Models" if several else "Numbers", _table(story))
+    yield _section("What to do next", _advice(story))
+    yield _forest(story)
+    yield _reliability(story)
+    if story.blames:
+        yield _classes(story)
+    if story.survey is not None:
+        yield _section(
+            "Sensitivity",
+            f"<p>{harmless(story.survey.sentence[:1].upper() + story.survey.sentence[1:])}.</p>",
+            pictures.heat_map(story.survey),
+            '<p class="note">Share of the pairs that differ significantly above whose order stays the '
+            "same when bandwidth and lambda are multiplied by these factors.</p>",
+        )
+    yield _section("How to read it", _guide(several))
+    yield _section("Reproduce", _reproduce(story.data))
 
 
-def _sections(
-    data: dict[str, Any],
-    curves: dict[str, ReliabilityCurve],
-    blames: dict[str, Attribution],
-    survey: Sensitivity | None,
-) -> Iterator[str]:
-    models = data["models"]
-    if data["pairs"] or data["warnings"]:
-        yield _section("Comparison", _sentences(data), _warnings(data))
-    yield _section("Models", _table(models, data["level"]))
-    yield _section(
+def _forest(story: Story) -> str:
+    ranked = ", by which models are ranked," if len(story.models) > 1 else ""
+    return _section(
         "CKCE with intervals",
-        "<p>Filled: debiased CKCE, by which models are ranked, with its "
-        f"{100 * data['level']:g} % interval. Hollow: CKCE itself. Bar: its floor, the mean that a "
-        "calibrated model with the same predictions would score. Left is better.</p>",
-        f'<div class="scroll"><figure>{plots.forest(models, data["level"])}</figure></div>',
+        f"<p>Filled: debiased CKCE{ranked} with its {percent(story.level)} interval. Hollow: CKCE "
+        "itself. Bar: its floor, the mean that a calibrated model with the same predictions would "
+        "score. Left is better.</p>",
+        f"<figure>{pictures.forest(story.models, story.level)}</figure>",
     )
+
+
+def _reliability(story: Story) -> str:
     figures = (
-        f"<figure><figcaption>{harmless(name)} <span>{_lean(model)}</span></figcaption>"
-        f"{plots.reliability(curves[name], k)}</figure>"
-        for k, (name, model) in enumerate((m["name"], m) for m in models)
+        f"<figure><figcaption>{harmless(model.name)} <span>{lean(model)}</span></figcaption>"
+        f"{pictures.reliability(story.curves[model.name], k)}</figure>"
+        for k, model in enumerate(story.models)
     )
-    yield _section(
+    return _section(
         "Reliability",
         "<p>How often the predicted class was right, against the confidence in it, in bins of equal "
         "numbers of samples, with a band for each bin. Below the diagonal a model is overconfident. "
         "The histogram shows where the samples are.</p>",
         f'<div class="grid">{"".join(figures)}</div>',
     )
+
+
+def _classes(story: Story) -> str:
     figures = (
-        f"<figure><figcaption>{harmless(name)}</figcaption>{plots.classes(name, tuple(blame))}</figure>"
-        for name, blame in blames.items()
+        f"<figure><figcaption>{harmless(name)}</figcaption>{pictures.classes(name, blame)}</figure>"
+        for name, blame in story.blames.items()
     )
-    yield _section(
+    return _section(
         "Classes",
         "<p>CKCE is a sum over the classes: which ones it comes from. "
         f"{_swatch('over', 'predicted too often')} {_swatch('under', 'predicted too seldom')} Mean "
         "y - q is the frequency of a class minus its mean prediction.</p>",
         f'<div class="grid">{"".join(figures)}</div>',
     )
-    if survey is not None:
-        yield _section(
-            "Sensitivity",
-            f"<p>{harmless(survey.sentence[:1].upper() + survey.sentence[1:])}.</p>",
-            f'<figure class="heat">{plots.heat_map(survey)}</figure>'
-            '<p class="note">Share of the pairs that differ significantly above whose order stays the '
-            "same when bandwidth and lambda are multiplied by these factors.</p>",
-        )
-    yield _section("How to read it", _GUIDE)
-    yield _section("Reproduce", _reproduce(data))
 
 
 def _swatch(colour: str, words: str) -> str:
-    return f'<span class="nowrap"><i class="swatch" style="background:var(--{colour})"></i>{words}.</span>'
+    return f'<span class="nowrap"><i class="swatch {colour}"></i>{words}.</span>'
 
 
-def _sentences(data: dict[str, Any]) -> str:
-    """Neighbours in the ranking; of three models or fewer, all pairs."""
-    names = [model["name"] for model in data["models"]]
-    pairs = data["pairs"]
-    if len(names) > 3:
-        order = {name: k for k, name in enumerate(names)}
-        pairs = [p for p in pairs if abs(order[p["better"]] - order[p["worse"]]) == 1]
-    items = "".join(f"<li>{harmless(pair['sentence'])}</li>" for pair in pairs)
-    count = sum(pair["significant"] for pair in data["pairs"])
-    summary = f"{count} of {len(data['pairs'])} pairs differ significantly (Holm-adjusted)."
-    return f"<p>{summary}</p><ul>{items}</ul>"
+def _sentences(story: Story) -> str:
+    items = "".join(f"<li>{harmless(sentence)}</li>" for sentence in story.sentences)
+    return f"<ul>{items}</ul>"
 
 
 def _warnings(data: dict[str, Any]) -> str:
@@ -126,60 +143,50 @@ def _warnings(data: dict[str, Any]) -> str:
     )
 
 
-def _lean(model: dict[str, Any]) -> str:
-    gap = model["mean_confidence"] - model["accuracy"]
-    return f"{'over' if gap > 0 else 'under'}confident by {100 * abs(gap):.1f} points"
-
-
-def _table(models: list[dict[str, Any]], level: float) -> str:
-    columns = {
-        "Accuracy": "accuracy",
-        "Confidence": "mean_confidence",
-        "Log loss": "log_loss",
-        "Brier": "brier",
-        "ECE": "ece",
-        "JKCE": "jkce",
-        "CKCE": "ckce",
-        "Floor": "floor",
-        "Debiased": "debiased",
-    }
-    tested = any(model["p_value"] is not None for model in models)
-    head = [*columns, f"{100 * level:g} % interval", *(["p-value"] if tested else [])]
-    rows = []
-    for k, model in enumerate(models):
-        cells = "".join(
-            f"<td{' class=strong' if key == 'debiased' else ''}>"
-            f"{'∞' if key == 'log_loss' and model[key] is None else number(model[key])}</td>"
-            for key in columns.values()
-        )
-        cells += f"<td>{number(model['low'])} to {number(model['high'])}</td>"
-        cells += f"<td>{number(model['p_value'])}</td>" if tested else ""
-        key = f'<i class="key c{k % plots.COLOURS}"></i>'
-        rows.append(f"<tr><th>{key}{harmless(model['name'])}</th>{cells}</tr>")
-    titles = "".join(f"<th>{title}</th>" for title in head)
-    return (
-        f'<div class="scroll"><table><thead><tr><th>Model</th>{titles}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
+def _advice(story: Story) -> str:
+    n = story.data["n_samples"]
+    if len(story.models) == 1:
+        words = advice(story.models[0], n, story.level)
+        return f"<p>{harmless(words[:1].upper() + words[1:])}.</p>"
+    items = "".join(
+        f"<li><b>{harmless(m.name)}</b>: {harmless(advice(m, n, story.level))}</li>"
+        for m in story.models
     )
+    return f"<ul>{items}</ul>"
 
 
-_GUIDE = """\
-<dl>
-<dt>CKCE</dt><dd>The conditional kernel calibration error: a squared distance between what the model
-predicts and how the labels are distributed given its prediction, over all classes at once. 0 is
-calibration: of the cases with "70&nbsp;%", 70&nbsp;% come true.</dd>
-<dt>Floor</dt><dd>What a perfectly calibrated model with the same predictions scores on average: CKCE
-is biased upwards, so compare it with its floor, not with 0.</dd>
-<dt>Debiased</dt><dd>CKCE without that bias. About 0 for a calibrated model, and below 0 by chance;
-it is never clipped. Models are ranked by it.</dd>
-<dt>Interval</dt><dd>For the value at this bandwidth and lambda, over new samples from the same source.
-It says nothing of other data or of retrained models, and is cautious near calibration. The pairs are
-compared sample by sample, which tells more than whether two intervals overlap.</dd>
-<dt>JKCE, ECE</dt><dd>Other calibration errors. JKCE also depends on how often each prediction is
-made; ECE (of the top label, ten bins) looks at the confidence only.</dd>
-<dt>Accuracy, log loss, Brier</dt><dd>A calibrated model need not be good: one that always predicts the
-class frequencies is calibrated. Look at both.</dd>
-</dl>"""
+def _table(story: Story) -> str:
+    columns = (Column("model", ("name",)), *model_columns(story.level))
+    body = Table(columns, tuple(map(vars, story.models))).html()
+    return f'<div class="scroll models">{body}</div>'
+
+
+def _guide(several: bool) -> str:
+    ranked = " Models are ranked by it." if several else ""
+    paired = (
+        " The pairs are compared sample by sample, which tells more than whether two intervals overlap."
+        if several
+        else ""
+    )
+    entries = {
+        "CKCE": "The conditional kernel calibration error: a squared distance between what the model "
+        "predicts and how the labels are distributed given its prediction, over all classes at once. "
+        'Of a calibrated model\'s cases with "70&nbsp;%", 70&nbsp;% come true.',
+        "Floor": "What a perfectly calibrated model with the same predictions scores on average: CKCE "
+        "is biased upwards, so compare it with its floor, not with 0.",
+        "Debiased": "CKCE without that bias. About 0 for a calibrated model, and below 0 by "
+        f"chance.{ranked}",
+        "Interval": "For the value at this bandwidth and lambda, over new samples from the same "
+        "source; the part above 0 is shown, since that value cannot be negative. It says nothing of "
+        f"other data or of retrained models, and is cautious near calibration.{paired}",
+        "p-value": "Of the exact test of calibration: how often labels that are drawn from the "
+        "predictions themselves give a debiased CKCE as large. Small values speak against calibration.",
+        "JKCE, ECE": "Other calibration errors. JKCE also depends on how often each prediction is "
+        "made; ECE (of the top label) looks at the confidence only.",
+        "Accuracy, log loss, Brier": "A calibrated model need not be good: one that always predicts "
+        "the class frequencies is calibrated. Look at both.",
+    }
+    return f"<dl>{''.join(f'<dt>{t}</dt><dd>{words}</dd>' for t, words in entries.items())}</dl>"
 
 
 def _reproduce(data: dict[str, Any]) -> str:

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ckce._compare.compare import compare
-from ckce._input import check_bool
-from ckce._metrics.evaluate import evaluate
+from ckce._compare.comparison import ComparedModel
+from ckce._input import check_bool, check_positive, write_file
+from ckce._methods import Method
+from ckce._metrics.estimate import Estimate
+from ckce._metrics.evaluate import Evaluation, evaluate
 from ckce._reliability.diagram import ReliabilityCurve, reliability_diagram
+from ckce._results import Attribution, finite, harmless, verdict
+
+if TYPE_CHECKING:
+    from ckce._report.page import Story
 
 _GRID: Any = {"bandwidths": (0.5, 1.0, 2.0), "regularizations": (0.3, 1.0, 3.0)}
+_CLASSES = 20  # of a model in the JSON block
 
 
 @dataclass(frozen=True)
 class Report:
-    """An HTML page, ready to be saved; what `report` returns.
+    """An HTML page, ready to be saved; what `report` returns. Notebooks show it.
 
     Attributes
     ----------
@@ -35,18 +44,20 @@ class Report:
     data: dict[str, Any] = field(repr=False)
     html: str = field(repr=False)
 
+    def __repr__(self) -> str:
+        size = len(self.html.encode()) / 1000
+        return f"{self.headline}\na page of {size:.0f} kB; save(path) writes it"
+
+    def _repr_html_(self) -> str:
+        # In a frame of its own, so that its style and the notebook's stay apart.
+        return (
+            f'<iframe srcdoc="{harmless(self.html)}" title="{harmless(self.headline)}" sandbox '
+            'style="width:100%;height:640px;border:1px solid #8884"></iframe>'
+        )
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page to a file, whole or not at all."""
-        target = os.fspath(path)
-        temporary = f"{target}.part"
-        try:
-            with open(temporary, "w", encoding="utf-8", newline="\n") as file:
-                file.write(self.html)
-            os.replace(temporary, target)
-        except BaseException:
-            if os.path.exists(temporary):
-                os.remove(temporary)
-            raise
+        write_file(path, [self.html.encode()])
 
 
 def report(
@@ -54,13 +65,17 @@ def report(
     y_prob: Any,
     *,
     title: str = "Calibration report",
+    subtitle: str | None = None,
     command: str | None = None,
     sensitivity: bool = True,
     level: float = 0.95,
-    method: str = "auto",
+    test: bool | int = True,
+    method: str | Method = "auto",
     kernel: str = "linear_gaussian",
     bandwidth: float | str = "median",
     regularization: float | None = None,
+    reduction: str | None = None,
+    sample_weight: Any = None,
     labels: Any = None,
     random_state: int = 0,
     input: str = "probs",
@@ -70,9 +85,10 @@ def report(
 ) -> Report:
     """A self-contained HTML page on the calibration of one model, or a comparison of several.
 
-    Headline, table, forest plot with floors, reliability diagrams with counts, contributions of the
-    classes, sensitivity, how to read it, signature, and all numbers as JSON. The page needs no
-    network, no scripts and no other file, follows the reader's light or dark theme, and prints.
+    Headline, table, what to do next, forest plot with floors, reliability diagrams with counts,
+    contributions of the classes, sensitivity, how to read it, signature, and all numbers as JSON.
+    The page needs no network, no scripts and no other file, follows the reader's light or dark
+    theme, fits a phone, and prints.
 
     Parameters
     ----------
@@ -82,13 +98,19 @@ def report(
         Predictions of one model, or of several by name; rows are paired.
     title : str
         Title of the page.
+    subtitle : str, optional
+        A line below it, such as the data set and the date.
     command : str, optional
         How the page was made, shown for those who want to repeat it.
     sensitivity : bool
         Whether to rerun a comparison under nine pairs of bandwidth and lambda.
     level : float
         Of the intervals.
-    method, kernel, bandwidth, regularization, labels, random_state, input, normalize,
+    test : bool or int
+        Whether to add the p-value of `calibration_test`, by 999 resamples or as many as given.
+    sample_weight : array of shape (n_samples,), optional
+        Frequency weights; with ``test`` whole numbers.
+    method, kernel, bandwidth, regularization, reduction, labels, random_state, input, normalize,
     n_threads, progress
         As in `ckce`; the median bandwidth of several models is pooled, as in `compare`.
 
@@ -99,122 +121,168 @@ def report(
 
     Notes
     -----
-    Several models cost `compare` and `estimate`, and nine times `estimate` for the sensitivity; one
-    model costs `evaluate`.
+    Several models cost `compare`, and nine times `estimate` for the sensitivity; one model costs
+    `evaluate`. Below 50 rows the headline is that there are too few to tell.
 
     Examples
     --------
     >>> import ckce
     >>> page = ckce.report([0, 1, 1, 0, 1, 0], [0.1, 0.8, 0.4, 0.3, 0.9, 0.6])
     >>> page.headline
-    'There is no evidence that model is miscalibrated'
+    'Too few rows to tell whether model is calibrated'
     >>> page.html[:15]
     '<!DOCTYPE html>'
     """
-    from ckce._report.page import (
-        page,  # html and json take 5 ms that importing ckce should not cost
-    )
+    from ckce._report.page import page  # 5 ms that importing ckce should not cost
 
     check_bool("sensitivity", sensitivity)
+    if regularization is not None:
+        check_positive("regularization", regularization)
     if not isinstance(y_prob, Mapping):
         y_prob = {"model": y_prob}
     if isinstance(y_true, Mapping) and set(y_true) != set(y_prob):
         raise ValueError(
             f"y_true must have the keys of y_prob, got {sorted(y_true)} and {sorted(y_prob)}"
         )
-    truths = y_true if isinstance(y_true, Mapping) else dict.fromkeys(y_prob, y_true)
     of_data: dict[str, Any] = {
+        "sample_weight": sample_weight,
         "labels": labels,
-        "normalize": normalize,
         "input": input,
+        "normalize": normalize,
         "n_threads": n_threads,
     }
     of_metric: dict[str, Any] = {
         **of_data,
+        "test": test,
         "method": method,
         "kernel": kernel,
+        "bandwidth": bandwidth,
         "regularization": regularization,
+        "reduction": reduction,
         "random_state": random_state,
         "progress": progress,
     }
-    survey = None
+    if callable(kernel) and test is True:
+        of_metric["test"] = False  # it draws in features, which a callable does not have
+    curves = _curves(y_true, y_prob, level, of_data)
     if len(y_prob) == 1:
-        (name, probs), *_ = y_prob.items()
-        evaluation = evaluate(truths[name], probs, bandwidth=bandwidth, **of_metric)
-        result = _single(name, evaluation, level)
-        names, estimates = [name], {name: evaluation.ckce}
+        story = _of_one(y_true, y_prob, curves, level, of_metric)
     else:
-        comparison = compare(y_true, y_prob, level=level, bandwidth=bandwidth, **of_metric)
-        result = comparison.to_dict()
-        names = list(comparison.names)
-        estimates = dict(comparison.estimates)
-        if sensitivity:
-            survey = comparison.sensitivity(**_GRID, progress=progress)
-            result["sensitivity"] = survey.to_dict()
-    curves = {
-        name: reliability_diagram(truths[name], y_prob[name], level=level, **of_data).curves[0]
-        for name in names
-    }
-    blames = {name: estimates[name].attribution() for name in names}
-    for model in result["models"]:
-        curve = curves[model["name"]]
-        model["mean_confidence"] = float(np.average(curve.confidence, weights=curve.counts))
-        model["reliability"] = _curve_data(curve)
-        model["classes"] = [_plain(blame._asdict()) for blame in blames[model["name"]]][:_CLASSES]
-    data = {"title": title, "command": command, **result}
-    return Report(data["headline"], data, page(data, curves, blames, survey))
+        story = _of_several(y_true, y_prob, curves, level, of_metric, sensitivity)
+    story.data.update(title=title, subtitle=subtitle, command=command)
+    return Report(story.data["headline"], story.data, page(story))
 
 
-_CLASSES = 20  # of a model in the JSON block
-
-
-def _plain(record: dict[str, Any]) -> dict[str, Any]:
-    return {key: v.item() if isinstance(v, np.generic) else v for key, v in record.items()}
-
-
-def _single(name: str, evaluation: Any, level: float) -> dict[str, Any]:
-    """What `Comparison.to_dict` says, of one model."""
-    e, flat = evaluation.ckce, evaluation.to_dict()
-    low, high = e.interval(level)
-    lean = "over" if evaluation.mean_confidence > evaluation.accuracy else "under"
-    gap = abs(evaluation.mean_confidence - evaluation.accuracy)
-    if low > 0.0:
-        headline = f"{name} is miscalibrated, and {lean}confident by {100 * gap:.1f} points"
-    else:
-        headline = f"There is no evidence that {name} is miscalibrated"
-    model = {
-        "name": name,
-        "accuracy": flat["accuracy"],
-        "log_loss": flat["log_loss"],
-        "brier": flat["brier"],
-        "ece": flat["ece_top_label"],
-        "jkce": flat["jkce"],
-        "ckce": flat["ckce"],
-        "floor": flat["ckce_floor"],
-        "debiased": flat["ckce_debiased"],
-        "se": flat["ckce_se"],
-        "low": low,
-        "high": high,
-        "p_value": None,
-    }
-    kept = ("bandwidth", "regularization", "n_samples", "n_classes")
+def _curves(
+    y_true: Any, y_prob: Mapping[str, Any], level: float, of_data: dict[str, Any]
+) -> dict[str, ReliabilityCurve]:
+    """The reliability curve of each model."""
+    truths = y_true if isinstance(y_true, Mapping) else dict.fromkeys(y_prob, y_true)
     return {
-        "headline": headline,
-        "models": [model],
+        name: reliability_diagram(truths[name], {name: probs}, level=level, **of_data).curves[0]
+        for name, probs in y_prob.items()
+    }
+
+
+def _of_several(
+    y_true: Any,
+    y_prob: Mapping[str, Any],
+    curves: dict[str, ReliabilityCurve],
+    level: float,
+    of_metric: dict[str, Any],
+    sensitivity: bool,
+) -> Story:
+    from ckce._report.page import Story
+
+    comparison = compare(y_true, y_prob, level=level, **of_metric)
+    data = comparison.to_dict()
+    survey = None
+    if sensitivity:
+        survey = comparison.sensitivity(**_GRID, progress=of_metric["progress"])
+        data["sensitivity"] = survey.to_dict()
+    blames = _blames(comparison.estimates)
+    data["models"] = [_model_data(m, curves[m.name], blames.get(m.name)) for m in comparison.models]
+    return Story(data, comparison.models, curves, blames, comparison.sentences, survey)
+
+
+def _of_one(
+    y_true: Any,
+    y_prob: Mapping[str, Any],
+    curves: dict[str, ReliabilityCurve],
+    level: float,
+    of_metric: dict[str, Any],
+) -> Story:
+    from ckce._report.page import Story
+
+    ((name, probs),) = y_prob.items()
+    truth = y_true[name] if isinstance(y_true, Mapping) else y_true
+    evaluation = evaluate(truth, probs, level=level, **of_metric)
+    e, model = evaluation.ckce, _as_compared(name, evaluation, level)
+    blames = _blames({name: e})
+    data = {
+        "headline": verdict(model, e.n_samples, level),
+        "models": [_model_data(model, curves[name], blames.get(name))],
         "pairs": [],
         "warnings": [],
         "level": level,
         "method": e.method,
-        **{key: flat[key] for key in kept},
+        "bandwidth": e.bandwidth,
+        "bandwidth_source": e.bandwidth_source,
+        "regularization": e.regularization,
+        "n_samples": e.n_samples,
+        "n_classes": e.n_classes,
         "signature": e.signature,
     }
+    return Story(data, (model,), curves, blames, (), None)
 
 
-def _curve_data(curve: ReliabilityCurve) -> dict[str, Any]:
+def _blames(estimates: Mapping[str, Estimate]) -> dict[str, Attribution]:
+    """Which classes each CKCE comes from; a top label has none."""
+    known = {name: e for name, e in estimates.items() if e.per_class is not None}
+    return {name: e.attribution() for name, e in known.items() if e.mean_residual is not None}
+
+
+def _as_compared(name: str, evaluation: Evaluation, level: float) -> ComparedModel:
+    """The record that a comparison has of a model, of one that is by itself."""
+    e = evaluation.ckce
+    low, high = e.interval(level)
+    return ComparedModel(
+        name=name,
+        accuracy=evaluation.accuracy,
+        mean_confidence=evaluation.mean_confidence,
+        log_loss=evaluation.log_loss,
+        brier=evaluation.brier,
+        ece_top_label=evaluation.ece_top_label.value,
+        jkce=evaluation.jkce.value,
+        jkce_se=evaluation.jkce.se,
+        ckce=e.value,
+        ckce_floor=e.floor,
+        ckce_debiased=e.debiased,
+        ckce_se=e.se,
+        ckce_low=low,
+        ckce_high=high,
+        sharpness=math.nan,
+        ckce_error=None if e.bound is None else e.bound + (e.debias_error or 0.0),
+        p_value=None if evaluation.test is None else evaluation.test.p_value,
+    )
+
+
+def _model_data(
+    model: ComparedModel, curve: ReliabilityCurve, blame: Attribution | None
+) -> dict[str, Any]:
+    """Everything about a model, ready for JSON."""
     return {
-        "counts": curve.counts.tolist(),
-        "confidence": curve.confidence.tolist(),
-        "accuracy": curve.frequency.tolist(),
-        "low": curve.low.tolist(),
-        "high": curve.high.tolist(),
+        **finite(asdict(model)),
+        "reliability": {
+            "counts": curve.counts.tolist(),
+            "confidence": curve.confidence.tolist(),
+            "accuracy": curve.frequency.tolist(),
+            "low": curve.low.tolist(),
+            "high": curve.high.tolist(),
+        },
+        "classes": [_plain(row._asdict()) for row in blame.rows[:_CLASSES]] if blame else [],
     }
+
+
+def _plain(record: dict[str, Any]) -> dict[str, Any]:
+    return {key: v.item() if isinstance(v, np.generic) else v for key, v in record.items()}

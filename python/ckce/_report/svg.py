@@ -2,32 +2,27 @@
 
 import math
 from collections.abc import Iterable
-from html import escape
 
-from ckce._input import printable
-
-
-def harmless(words: str) -> str:
-    """Words of a user, as text of a page."""
-    return escape(printable(words))
-
-
-def _n(value: float) -> str:
-    """A coordinate to a tenth of a pixel."""
-    return f"{value:.1f}".removesuffix(".0")
+from ckce._results import harmless
 
 
 class Svg:
-    """A picture of fixed size that scales with its place; all text is escaped."""
+    """A picture of fixed size that scales with its place; all text is escaped.
 
-    def __init__(self, width: float, height: float, label: str) -> None:
-        self.width, self.height = width, height
-        self._parts = [
-            f'<svg viewBox="0 0 {_n(width)} {_n(height)}" role="img" aria-label="{harmless(label)}">'
-        ]
+    A fluid one has a fixed height and takes its width from its place: its x are per cent, and its
+    text keeps its size.
+    """
+
+    def __init__(self, width: float, height: float, label: str, *, fluid: bool = False) -> None:
+        self._unit = "%" if fluid else ""
+        size = f'height="{_n(height)}"' if fluid else f'viewBox="0 0 {_n(width)} {_n(height)}"'
+        self._parts = [f'<svg {size} role="img" aria-label="{harmless(label)}">']
 
     def __str__(self) -> str:
         return "".join([*self._parts, "</svg>"])
+
+    def _x(self, value: float) -> str:
+        return f"{_n(value, 2 if self._unit else 1)}{self._unit}"
 
     def _add(self, shape: str, style: str, title: str) -> None:
         end = f"><title>{harmless(title)}</title></{shape.split()[0]}>" if title else "/>"
@@ -35,28 +30,35 @@ class Svg:
 
     def line(self, x1: float, y1: float, x2: float, y2: float, style: str) -> None:
         """A straight line."""
-        self._add(f'line x1="{_n(x1)}" y1="{_n(y1)}" x2="{_n(x2)}" y2="{_n(y2)}"', style, "")
+        ends = f'x1="{self._x(x1)}" y1="{_n(y1)}" x2="{self._x(x2)}" y2="{_n(y2)}"'
+        self._add(f"line {ends}", style, "")
 
     def rect(
         self, x: float, y: float, width: float, height: float, style: str, title: str = ""
     ) -> None:
         """A rectangle from its upper left corner."""
-        size = f'width="{_n(max(width, 0.0))}" height="{_n(max(height, 0.0))}"'
-        self._add(f'rect x="{_n(x)}" y="{_n(y)}" {size}', style, title)
+        size = f'width="{self._x(max(width, 0.0))}" height="{_n(max(height, 0.0))}"'
+        self._add(f'rect x="{self._x(x)}" y="{_n(y)}" {size}', style, title)
 
     def circle(self, x: float, y: float, radius: float, style: str, title: str = "") -> None:
         """A circle."""
-        self._add(f'circle cx="{_n(x)}" cy="{_n(y)}" r="{_n(radius)}"', style, title)
+        self._add(f'circle cx="{self._x(x)}" cy="{_n(y)}" r="{_n(radius)}"', style, title)
 
-    def path(self, points: Iterable[tuple[float, float]], style: str, title: str = "") -> None:
-        """Straight lines from point to point."""
+    def path(self, points: Iterable[tuple[float, float]], style: str) -> None:
+        """Straight lines from point to point; not in fluid pictures."""
         steps = "L".join(f"{_n(x)} {_n(y)}" for x, y in points)
-        self._add(f'path d="M{steps}"', style, title)
+        self._add(f'path d="M{steps}"', style, "")
 
-    def text(self, x: float, y: float, words: str, style: str = "", anchor: str = "start") -> None:
+    def text(self, x: float, y: float, words: str, anchor: str = "start", style: str = "") -> None:
         """Words; `anchor` is start, middle or end."""
-        place = f'x="{_n(x)}" y="{_n(y)}" text-anchor="{anchor}"'
-        self._parts.append(f'<text {place} class="{style}">{harmless(words)}</text>')
+        place = f'x="{self._x(x)}" y="{_n(y)}" text-anchor="{anchor}"'
+        look = f' class="{style}"' if style else ""
+        self._parts.append(f"<text {place}{look}>{harmless(words)}</text>")
+
+
+def _n(value: float, digits: int = 1) -> str:
+    """A coordinate to a tenth of a pixel."""
+    return f"{value:.{digits}f}".rstrip("0").rstrip(".")
 
 
 class Axis:
@@ -78,11 +80,3 @@ class Axis:
         first = math.ceil(self.low / step - 1e-9)
         last = math.floor(self.high / step + 1e-9)
         return [k * step for k in range(first, last + 1)]
-
-
-def shortened(name: str, length: int) -> str:
-    """A name that fits, cut in the middle: both ends tell models apart."""
-    if len(name) <= length:
-        return name
-    head = (length - 1) // 2
-    return f"{name[:head]}…{name[len(name) - (length - 1 - head) :]}"

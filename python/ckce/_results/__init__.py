@@ -1,6 +1,23 @@
-"""How results are said: tables, intervals, contributions of classes."""
+"""How results are said: tables, columns, intervals, verdicts, contributions of classes.
+
+Start with table.py: one list of columns becomes text, the lines of a terminal and HTML. The columns
+of a model are in columns.py. May touch `_input` only; computes nothing.
+"""
 
 from ckce._results.attribution import Attribution, attribute
-from ckce._results.frame import finite, load_pandas
-from ckce._results.interval import interval, p_value, percent
-from ckce._results.table import Facts, aligned, number, table
+from ckce._results.columns import model_columns
+from ckce._results.frame import load_pandas
+from ckce._results.interval import FEW_ROWS, NO_SIGN, in_words, interval, p_value, percent, quantile
+from ckce._results.table import (
+    Column,
+    Facts,
+    Table,
+    aligned,
+    cut,
+    finite,
+    form_of,
+    harmless,
+    number,
+    table,
+)
+from ckce._results.verdict import advice, lean, verdict

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ckce._results.table import Column, Table
+
 
 class Blame(NamedTuple):
     """One class's part in a CKCE."""
@@ -38,23 +40,30 @@ class Attribution:
     def __getitem__(self, index: int) -> Blame:
         return self.rows[index]
 
+    def _table(self) -> Table:
+        rest = self.rows[_SHOWN:]
+        share = sum(row.share for row in rest)
+        return Table(
+            _COLUMNS,
+            tuple(row._asdict() for row in self.rows[:_SHOWN]),
+            notes=(f"the other {len(rest)} classes: {share:.1%}",) if rest else (),
+        )
+
     def __repr__(self) -> str:
-        shown = self.rows[:10]
-        names = [str(row.label) for row in shown]
-        width = max(5, *map(len, names))
-        lines = [f"{'class':<{width}}  contribution   share  mean y - q  direction"]
-        lines += [
-            f"{name:<{width}}  {row.contribution:>12.4g}  {row.share:>6.1%}  "
-            f"{row.mean_residual:>+10.4f}  {row.direction}"
-            for name, row in zip(names, shown, strict=True)
-        ]
-        rest = self.rows[10:]
-        if rest:
-            total, share = sum(r.contribution for r in rest), sum(r.share for r in rest)
-            lines.append(
-                f"{'':<{width}}  {total:>12.4g}  {share:>6.1%}  the other {len(rest)} classes"
-            )
-        return "\n".join(lines)
+        return self._table().text()
+
+    def _repr_html_(self) -> str:
+        return self._table().html()
+
+
+_SHOWN = 10
+_COLUMNS = (
+    Column("class", ("label",)),
+    Column("contribution", ("contribution",), "ckce"),
+    Column("share", ("share",), form=".1%", strong=True),
+    Column("mean y - q", ("mean_residual",), form="+.4f"),
+    Column("direction", ("direction",)),
+)
 
 
 def attribute(

@@ -3,140 +3,34 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Sequence
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ckce._input import check_bool, check_count, check_seed, listed, nearest
+from ckce._input import check_bool, check_count, check_seed, listed
+from ckce._methods import Landmarks
+from ckce._scan.columns import suggest
+from ckce._scan.formats import File, Rows, Source, find_file, is_array_file, open_source
 
 if TYPE_CHECKING:
-    from ckce._scan.arrays import ArrayFile
-    from ckce._scan.tables import Batch
     from ckce._stream.accumulator import CKCEAccumulator
+
+Batch = tuple[NDArray[Any], ...]
 
 _ROW_BYTES = 2**26  # most of a row
 _BATCH_BYTES = 2**23  # a batch is cut where it would be larger, but keeps a row
-_TEXT = (".csv", ".tsv")
-_ARROW = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
-_ARRAYS = (".npy", ".npz")
-_LABELS = ("labels", "label")
-
-
-class _Source(Protocol):
-    """One file."""
-
-    @property
-    def n_samples(self) -> int | None: ...
-    @property
-    def n_classes(self) -> int: ...
-    @property
-    def classes(self) -> tuple[Any, ...] | None: ...
-    @property
-    def row_bytes(self) -> int: ...
-    def batches(self, rows: int) -> Iterator[Batch]: ...
-    def whole(self) -> Batch | None: ...
-
-
-class _ArrayPair:
-    """Labels and predictions in two arrays."""
-
-    classes = None
-
-    def __init__(self, labels: ArrayFile, probs: ArrayFile) -> None:
-        if len(probs.shape) not in (1, 2) or probs.dtype.kind not in "biuf":
-            raise ValueError(
-                f"{probs.where} must hold probabilities of shape (n_samples, n_classes), or "
-                f"(n_samples,) for the positive class, got {probs.shape} of {probs.dtype}"
-            )
-        if len(labels.shape) != 1:
-            raise ValueError(f"{labels.where} must have shape (n_samples,), got {labels.shape}")
-        if labels.shape[0] != probs.shape[0]:
-            raise ValueError(
-                f"{labels.where} has {labels.shape[0]} rows, but {probs.where} has "
-                f"{probs.shape[0]}; they must be of the same samples"
-            )
-        self._labels, self._probs = labels, probs
-        self.n_samples = probs.shape[0]
-        self.n_classes = probs.shape[1] if len(probs.shape) == 2 else 2
-        self.row_bytes = max(probs.row_bytes, labels.row_bytes)
-
-    def batches(self, rows: int) -> Iterator[Batch]:
-        yield from zip(self._labels.blocks(rows), self._probs.blocks(rows), strict=True)
-
-    def whole(self) -> Batch | None:
-        """Both arrays if that costs no memory."""
-        labels, probs = self._labels.whole(), self._probs.whole()
-        return None if labels is None or probs is None else (labels, probs)
-
-
-def _exists(path: Path) -> Path:
-    if path.is_dir():
-        files = sorted(
-            p.name for p in path.iterdir() if p.suffix.lower() in (*_ARRAYS, *_TEXT, *_ARROW)
-        )
-        hint = f"; pass its files, such as {files[0]!r}" if files else ""
-        raise IsADirectoryError(f"{path} is a directory{hint}")
-    if not path.exists():
-        there = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise FileNotFoundError(f"{path} does not exist{nearest(path.name, there)}")
-    if not path.is_file():
-        raise ValueError(f"{path} must be a regular file: it is read more than once")
-    return path
-
-
-def _is_file_name(labels: Any) -> bool:
-    return isinstance(labels, PathLike) or (
-        isinstance(labels, str) and labels.lower().endswith(_ARRAYS)
-    )
-
-
-def _open(path: Path, probs: str | Sequence[str] | None, labels: Any) -> _Source:
-    # zipfile, csv and pyarrow take 10 ms and more that importing ckce should not cost.
-    suffix = _exists(path).suffix.lower()
-    if suffix in (*_TEXT, *_ARROW):
-        from ckce._scan.tables import ArrowTable, CsvTable
-
-        if _is_file_name(labels):
-            raise ValueError(f"{path} is a table: labels must name one of its columns")
-        names = _LABELS if labels is None else (labels,)
-        if suffix in _TEXT:
-            return CsvTable(path, probs, names)
-        return ArrowTable(path, probs, names)
-    if suffix not in _ARRAYS:
-        raise ValueError(
-            f"{path} must be a {', '.join((*_ARRAYS, *_TEXT, *_ARROW))} file, got "
-            f"{suffix or 'no suffix'!r}"
-        )
-    return _open_arrays(path, probs, labels)
-
-
-def _open_arrays(path: Path, probs: str | Sequence[str] | None, labels: Any) -> _Source:
-    from ckce._scan.arrays import open_array, open_member
-
-    suffix = path.suffix.lower()
-    if probs is not None and not isinstance(probs, str):
-        raise ValueError(f"{path} holds arrays: probs must name one, got {list(probs)}")
-    if _is_file_name(labels):
-        other = _exists(Path(labels))
-        npz = other.suffix.lower() == ".npz"
-        truth = open_member(other, _LABELS, "labels") if npz else open_array(other)
-    elif suffix == ".npz":
-        truth = open_member(path, _LABELS if labels is None else (labels,), "labels")
-    else:
-        raise ValueError(f"{path} holds one array: give the labels as another file, labels='y.npy'")
-    if suffix == ".npz":
-        return _ArrayPair(truth, open_member(path, ("probs" if probs is None else probs,), "probs"))
-    return _ArrayPair(truth, open_array(path))
 
 
 class Scan:
     """Batches of ``(labels, probs)`` from files; what `scan` returns.
 
-    It can be iterated over any number of times, and holds one batch at a time.
+    It can be iterated over any number of times, and holds one batch at a time. With weights, a
+    batch is ``(labels, probs, weights)``, in the order that `CKCEAccumulator.update` takes.
 
     Attributes
     ----------
@@ -145,7 +39,7 @@ class Scan:
     n_classes : int
         Number of classes.
     n_samples : int or None
-        Rows of all files; None until a pass has counted them (csv, arrow).
+        Rows of all files; None until a pass has counted them (text, arrow).
     classes : tuple or None
         What the classes are called, if the columns or the caller name them. Labels are then
         0-based numbers of columns.
@@ -155,13 +49,13 @@ class Scan:
 
     def __init__(
         self,
-        paths: tuple[Path, ...],
-        sources: list[_Source],
+        paths: tuple[str, ...],
+        sources: list[Source],
         classes: tuple[Any, ...] | None,
         batch_size: int,
-        progress: bool,
+        progress: bool | None,
     ) -> None:
-        self.paths = tuple(map(str, paths))
+        self.paths = paths
         self.n_classes = sources[0].n_classes
         counts = [source.n_samples for source in sources]
         known = [count for count in counts if count is not None]
@@ -181,11 +75,11 @@ class Scan:
             for path, source in zip(self.paths, self._sources, strict=True):
                 row = 0
                 rows = min(self.batch_size, max(1, _BATCH_BYTES // max(1, source.row_bytes)))
-                for labels, probs in source.batches(rows):
-                    yield self._columns(labels, path, row), probs
-                    row += len(labels)
+                for part in source.batches(rows):
+                    yield self._batch(part, path, row)
+                    row += len(part.probs)
                     if bar is not None:
-                        bar.update(len(labels))
+                        bar.update(len(part.probs))
                 if row == 0:
                     raise ValueError(f"{path} has no rows")
                 total += row
@@ -195,43 +89,25 @@ class Scan:
         self.n_samples = total
 
     def _bar(self) -> Any:
-        if not self._progress:
+        wanted = self._progress
+        if wanted is False or (wanted is None and not sys.stderr.isatty()):
             return None
         try:
             from tqdm.auto import tqdm
         except ImportError:
+            if wanted is None:
+                return None
             raise ImportError("progress=True needs tqdm: pip install tqdm") from None
-        return tqdm(total=self.n_samples, desc="reading", unit=" rows", unit_scale=True)
+        unasked = {"delay": 2.0, "leave": False} if wanted is None else {}
+        return tqdm(total=self.n_samples, desc="reading", unit=" rows", unit_scale=True, **unasked)
 
-    def _columns(self, labels: NDArray[Any], path: str, first_row: int) -> NDArray[Any]:
-        """Numbers of the columns that the labels name."""
-        if self.classes is None:
-            return labels
-        names: Sequence[Any] = self.classes
-        if labels.dtype.kind in "US":
-            labels = labels.astype(str)
-            names = [str(name) for name in names]
-        elif all(isinstance(name, str) for name in names):
-            numbers = [int(name) for name in names if re.fullmatch(r"-?\d+", name)]
-            if len(numbers) == len(names) and numbers != list(range(len(names))):
-                raise ValueError(
-                    f"classes must be integers where the labels of {path} are, got the strings "
-                    f"{listed(names)}"
-                )
-            return labels  # integers number the columns, whatever these are called
-        values, inverse = np.unique(labels, return_inverse=True)
-        column_of = {name: column for column, name in enumerate(names)}
-        columns = np.array([column_of.get(value, -1) for value in values.tolist()], np.int64)
-        indices = columns[inverse.reshape(-1)]
-        if (indices < 0).any():
-            row = int(np.argmax(indices < 0))
-            label = labels[row].item()
-            hint = nearest(label, names) if isinstance(label, str) else ""
-            raise ValueError(
-                f"{path} row {first_row + row} has the label {label!r}, but the classes are "
-                f"{listed(map(str, names))}{hint}"
-            )
-        return indices
+    def _batch(self, part: Rows, path: str, first_row: int) -> Batch:
+        labels, probs, weights = part
+        if labels is None:
+            raise ValueError(f"{path} has no labels")
+        if self.classes is not None:
+            labels = find_classes(labels, self.classes, path, first_row)
+        return (labels, probs) if weights is None else (labels, probs, weights)
 
     def read(self, *, spool: str | PathLike[str] | None = None) -> Batch:
         """All rows at once.
@@ -245,46 +121,47 @@ class Scan:
         Returns
         -------
         labels, probs : ndarray
-            Arrays of uncompressed files are mapped, not copied.
+            Arrays of uncompressed files are mapped, not copied. With weights, these come third.
         """
         if len(self._sources) == 1:
             whole = self._sources[0].whole()
             if whole is not None:
-                return self._columns(whole[0], self.paths[0], 0), whole[1]
+                return self._batch(whole, self.paths[0], 0)
         if spool is not None:
             return self._spooled(Path(spool))
         if self.n_samples is None:
-            batches = list(self)
-            labels = np.concatenate([batch[0] for batch in batches])
-            return labels, np.concatenate([batch[1] for batch in batches])
+            return _concatenated(list(self))
         # Not by concatenation: it would need the memory twice.
-        n, row, parts = self.n_samples, 0, []
+        n, row = self.n_samples, 0
+        others: list[Batch] = []
         probs: NDArray[Any] | None = None
-        for labels, block in self:
+        for labels, block, *weights in self:
             if probs is None:
                 probs = np.empty((n, *block.shape[1:]), block.dtype)
-            parts.append(labels)
+            others.append((labels, *weights))
             probs[row : row + len(block)] = block
             row += len(block)
         if probs is None or row != n:
             raise ValueError(
                 f"{listed(self.paths, 3)} had {row} rows, expected {n}: it was changed"
             )
-        return np.concatenate(parts), probs
+        labels, *weights = _concatenated(others)
+        return labels, probs, *weights
 
     def _spooled(self, folder: Path) -> Batch:
         import tempfile
 
-        parts, first = [], None
+        others, first = [], None
         with tempfile.NamedTemporaryFile(dir=folder, suffix=".probs", delete=False) as file:
-            for labels, block in self:
+            for labels, block, *weights in self:
                 first = block[:0] if first is None else first
-                parts.append(labels)
+                others.append((labels, *weights))
                 file.write(np.ascontiguousarray(block, first.dtype).data)
-        assert first is not None  # a scan of no rows has raised
-        labels = np.concatenate(parts)
+        if first is None:
+            raise ValueError(f"{listed(self.paths, 3)} has no rows")
+        labels, *weights = _concatenated(others)
         mapped = np.memmap(file.name, first.dtype, "r", 0, (len(labels), *first.shape[1:]))
-        return labels, mapped.view(np.ndarray)
+        return labels, mapped.view(np.ndarray), *weights
 
     def sample(self, n_samples: int = 2000, *, random_state: int = 0) -> Batch:
         """Rows drawn from all of the files, with every set of rows equally likely.
@@ -299,32 +176,28 @@ class Scan:
         Returns
         -------
         labels, probs : ndarray
-            In the order of the files. Costs one pass.
+            In the order of the files. Costs one pass. With weights, these come third.
         """
         count, seed = check_count("n_samples", n_samples), check_seed(random_state)
         first = 0
         # The rows with the smallest hashes: drawn in one pass, whatever their number.
         hashes: NDArray[np.uint64] = np.empty(0, np.uint64)
         kept: list[Batch] = []
-        rows: NDArray[np.int64] = np.empty(0, np.int64)
-        for labels, probs in self:
-            numbers = np.arange(first, first + len(labels))
+        for batch in self:
+            numbers = np.arange(first, first + len(batch[0]))
+            first += len(batch[0])
             drawn = _hash(numbers, seed)
+            here = np.arange(len(drawn))
             if len(hashes) == count:
-                numbers, drawn = (a[drawn < hashes.max()] for a in (numbers, drawn))
-            here = numbers - first
-            first += len(labels)
+                here = np.flatnonzero(drawn < hashes.max())
             if not len(here):
                 continue
-            kept.append((labels[here], np.asarray(probs[here])))
-            hashes, rows = np.concatenate([hashes, drawn]), np.concatenate([rows, numbers])
+            kept.append(tuple(np.asarray(array[here]) for array in batch))
+            hashes = np.concatenate([hashes, drawn[here]])
             if len(hashes) > count:
                 best = np.sort(np.argpartition(hashes, count - 1)[:count])
-                joined = (np.concatenate([batch[part] for batch in kept]) for part in (0, 1))
-                chosen_labels, chosen_probs = (array[best] for array in joined)
-                hashes, rows, kept = hashes[best], rows[best], [(chosen_labels, chosen_probs)]
-        labels, probs = (np.concatenate([batch[part] for batch in kept]) for part in (0, 1))
-        return labels, probs
+                hashes, kept = hashes[best], [tuple(a[best] for a in _concatenated(kept))]
+        return _concatenated(kept)
 
     def accumulate(self, **options: Any) -> CKCEAccumulator:
         """All rows in an accumulator, at the memory of one batch and the state.
@@ -332,8 +205,8 @@ class Scan:
         Parameters
         ----------
         **options
-            Of `CKCEAccumulator`. Without a bandwidth, it is the median of `sample`, which costs a
-            pass of its own; so do landmarks, if ``n_landmarks`` asks for them.
+            Of `CKCEAccumulator`. ``bandwidth="median"`` is the median of `sample`, which costs a
+            pass of its own; so does ``method=ckce.Landmarks(200)``, which takes them out of it.
 
         Returns
         -------
@@ -342,21 +215,68 @@ class Scan:
         """
         from ckce._stream.accumulator import CKCEAccumulator
 
-        seed, count = options.get("random_state", 0), options.pop("n_landmarks", None)
-        known = options.get("kernel") == "linear" or options.get("landmarks") is not None
-        if count is not None:
-            rows = max(2000, 4 * check_count("n_landmarks", count))
-            accumulator = CKCEAccumulator.from_sample(
-                *self.sample(rows, random_state=seed), n_landmarks=count, **options
-            )
-        elif options.get("bandwidth", "median") == "median" and not known:
-            options.pop("bandwidth", None)
-            accumulator = CKCEAccumulator.from_sample(*self.sample(random_state=seed), **options)
+        method = options.get("method")
+        method = Landmarks() if method == "landmarks" else method
+        count = 4 * method.count if isinstance(method, Landmarks) and not method.given else 0
+        if count or options.get("bandwidth") == "median":
+            seed = options.get("random_state", 0)
+            labels, probs, *weights = self.sample(max(2000, count), random_state=seed)
+            weighted = {"sample_weight": weights[0]} if weights else {}
+            accumulator = CKCEAccumulator.from_sample(labels, probs, **weighted, **options)
         else:
             accumulator = CKCEAccumulator(self.n_classes, **options)
-        for labels, probs in self:
-            accumulator.update(labels, probs)
+        for batch in self:
+            accumulator.update(*batch)
         return accumulator
+
+
+def places_of(scan: Scan) -> dict[str, str]:
+    """What messages call labels, probs and weights."""
+    return dict(scan._sources[0].places)
+
+
+def estimate_rows(scan: Scan) -> int:
+    """Rows of a scan; where they are not counted yet, from the sizes of its files."""
+    if scan.n_samples is not None:
+        return scan.n_samples
+    return sum(
+        source.n_samples if source.n_samples is not None else source.guess_rows()
+        for source in scan._sources
+    )
+
+
+def _concatenated(batches: list[Batch]) -> Batch:
+    return tuple(np.concatenate(arrays) for arrays in zip(*batches, strict=True))
+
+
+def find_classes(
+    labels: NDArray[Any], classes: Sequence[Any], path: str, first_row: int
+) -> NDArray[Any]:
+    """Numbers of the columns that the labels name."""
+    names = classes
+    if labels.dtype.kind == "U":
+        names = [str(name) for name in classes]
+    elif all(isinstance(name, str) for name in classes):
+        numbers = [int(name) for name in classes if re.fullmatch(r"-?\d+", name)]
+        if len(numbers) == len(classes) and numbers != list(range(len(classes))):
+            raise ValueError(
+                f"classes must be integers where the labels of {path} are, got the strings "
+                f"{listed(classes)}"
+            )
+        return labels  # integers number the columns, whatever these are called
+    values, inverse = np.unique(labels, return_inverse=True)
+    column_of = {name: column for column, name in enumerate(names)}
+    columns = np.array([column_of.get(value, -1) for value in values.tolist()], np.int64)
+    indices = columns[inverse.reshape(-1)]
+    if (indices < 0).any():
+        row = int(np.argmax(indices < 0))
+        label = labels[row].item()
+        hint = suggest(label, names) if isinstance(label, str) else ""
+        raise ValueError(
+            f"{path} row {first_row + row} has the label {label!r}, but the classes are "
+            f"{listed(map(str, names))}{hint}"
+        )
+    return indices
 
 
 def _hash(numbers: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
@@ -373,17 +293,19 @@ def scan(
     *,
     probs: str | Sequence[str] | None = None,
     labels: Any = None,
+    weights: Any = None,
     classes: Sequence[Any] | None = None,
     batch_size: int = 8192,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> Scan:
     """Read predictions from files, batch by batch.
 
     Parameters
     ----------
     path : path, or sequence of paths
-        ``.npy``, ``.npz``, ``.csv``, ``.tsv``, ``.parquet`` or ``.arrow`` files (the last two need
-        pyarrow). Several files are read one after the other, as one data set.
+        ``.npy``, ``.npz``, ``.csv``, ``.tsv``, ``.jsonl``, ``.parquet`` or ``.arrow`` files (the
+        last two need pyarrow); text may be gzipped (``.csv.gz``). Several files are read one after
+        the other, as one data set.
     probs : str or sequence of str, optional
         Where the predictions are, "probs" by default. In an npz file: the name of the array. In a
         table: a column of lists, or of the probability of the positive class; a name with numbers
@@ -392,13 +314,15 @@ def scan(
     labels : str or path, optional
         Where the labels are: the name of an array or a column ("labels" or "label" by default), or
         an ``.npy`` file (or an ``.npz`` file that holds "labels").
+    weights : str or path, optional
+        Where the frequency weights of the rows are, as for `labels`; by default there are none.
     classes : sequence, optional
         What the labels call the classes, in the order of the columns. By default integer labels
         number the columns from 0, and names are those of the columns of a table.
     batch_size : int
         Most rows in a batch; a batch is cut at 8 MB.
-    progress : bool
-        Show a progress bar (needs tqdm).
+    progress : bool, optional
+        Show a progress bar (needs tqdm); by default on a terminal, after two seconds.
 
     Returns
     -------
@@ -426,36 +350,58 @@ def scan(
     0.053708
     """
     check_count("batch_size", batch_size)
-    check_bool("progress", progress)
+    if progress is not None:
+        check_bool("progress", progress)
     single = isinstance(path, (str, PathLike))
-    paths = tuple(Path(fspath(each)) for each in ([path] if single else path))
-    if not paths:
+    files = [find_file(each) for each in ([path] if single else path)]
+    return scan_files(files, probs, labels, weights, classes, batch_size, progress)
+
+
+def scan_files(
+    files: Sequence[File],
+    probs: str | Sequence[str] | None = None,
+    labels: Any = None,
+    weights: Any = None,
+    classes: Sequence[Any] | None = None,
+    batch_size: int = 8192,
+    progress: bool | None = None,
+) -> Scan:
+    """`scan` of files that were found."""
+    if not files:
         raise ValueError("path must name at least one file, got an empty sequence")
-    if _is_file_name(labels) and len(paths) > 1:
-        raise ValueError(
-            f"labels must name an array or a column where several files are read, got {labels!r}"
-        )
-    sources = [_open(each, probs, labels) for each in paths]
-    for each, source in zip(paths, sources, strict=True):
-        if source.n_classes != sources[0].n_classes or source.classes != sources[0].classes:
+    for what, name in (("labels", labels), ("weights", weights)):
+        if is_array_file(name) and len(files) > 1:
             raise ValueError(
-                f"{each} has {source.n_classes} classes that differ from the "
-                f"{sources[0].n_classes} of {paths[0]}"
+                f"{what} must name an array or a column where several files are read, got {name!r}"
             )
-        if source.n_classes < 2:
-            raise ValueError(
-                f"{each} must have probabilities of at least 2 classes, got {source.n_classes}; give "
-                "a 1-D array for the positive class"
-            )
-        if source.row_bytes > _ROW_BYTES:
-            raise ValueError(
-                f"{each} has rows of {source.row_bytes} bytes, expected at most {_ROW_BYTES}"
-            )
-        if source.n_samples == 0:
-            raise ValueError(f"{each} has no rows")
+    sources = [open_source(file, probs, labels, weights) for file in files]
+    for file, source in zip(files, sources, strict=True):
+        _check_source(file.name, source, files[0].name, sources[0])
     names = sources[0].classes if classes is None else tuple(classes)
-    if names is not None and (len(names), len(set(names))) != (sources[0].n_classes,) * 2:
-        raise ValueError(
-            f"classes must give {sources[0].n_classes} distinct names, got {listed(map(str, names))}"
-        )
+    m = sources[0].n_classes
+    if names is not None and (len(names), len(set(names))) != (m, m):
+        if classes is None and m == 2:  # one column, of the positive class
+            names = None
+        else:
+            raise ValueError(f"classes must give {m} distinct names, got {listed(map(str, names))}")
+    paths = tuple(file.name for file in files)
     return Scan(paths, sources, names, batch_size, progress)
+
+
+def _check_source(name: str, source: Source, first_name: str, first: Source) -> None:
+    if (source.n_classes, source.classes) != (first.n_classes, first.classes):
+        raise ValueError(
+            f"{name} has {source.n_classes} classes that differ from the {first.n_classes} of "
+            f"{first_name}"
+        )
+    if source.n_classes < 2:
+        raise ValueError(
+            f"{name} must have probabilities of at least 2 classes, got {source.n_classes}; give a "
+            "1-D array for the positive class"
+        )
+    if source.row_bytes > _ROW_BYTES:
+        raise ValueError(
+            f"{name} has rows of {source.row_bytes} bytes, expected at most {_ROW_BYTES}"
+        )
+    if source.n_samples == 0:
+        raise ValueError(f"{name} has no rows")

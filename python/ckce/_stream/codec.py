@@ -14,7 +14,11 @@ from ckce._input import LARGEST_WEIGHT, LEAST_WEIGHT, Samples, check_memory
 from ckce._problem import MEDIAN_ROWS
 from ckce._stream import state_file
 from ckce._stream.config import StreamConfig, check_words, read_config
-from ckce._stream.features import Arrays, FeatureMap, method_of, read_map
+from ckce._stream.engine import Arrays
+from ckce._stream.features import FeatureMap, method_of, read_map
+
+#: Arrays of a file that hold sums.
+SUMS = ("sums", "cell_ids", "cell_points", "cell_numbers")
 
 
 @dataclass(frozen=True)
@@ -29,19 +33,15 @@ class Contents:
     weighted: bool
 
 
-def encode(
-    contents: Contents, state: _core.AccumulatorState | None, rows: Samples | None
-) -> Iterator[bytes | memoryview]:
-    """The bytes of a state, piece by piece."""
+def encode(contents: Contents, sums: Arrays, rows: Samples | None) -> Iterator[bytes | memoryview]:
+    """The bytes of a state, piece by piece; `sums` are its engine's."""
     from ckce import __version__
 
     config = contents.config
     arrays = contents.feature_map.arrays(config)
     if contents.label_factor is not None:
         arrays["label_factor"] = contents.label_factor
-    if state is not None:
-        arrays["sums"] = state.sums
-        rows = Samples(state.tail_labels, state.tail_probs, state.tail_weights)
+    arrays.update(sums)
     if rows is not None:
         arrays["tail_probs"] = rows.probs.astype(np.float64, copy=False)
         arrays["tail_labels"] = rows.labels
@@ -55,17 +55,16 @@ def encode(
         "shards": sorted(contents.shards),
         "weighted": contents.weighted,
     }
-    version = 3 if "input" in words else 2 if "landmarks" in words else 1
+    newest = "input" in words or config.method.word == "exact"
+    version = 3 if newest else 2 if "landmarks" in words else 1
     return state_file.encode(header, arrays, version)
 
 
-def decode(
-    header: dict[str, Any], arrays: Arrays
-) -> tuple[Contents, Samples | None, NDArray[np.float64] | None]:
+def decode(header: dict[str, Any], arrays: Arrays) -> tuple[Contents, Samples | None, Arrays]:
     """Contents, rows that wait for their block, and sums; all checked, since files can be forged."""
     words = dict(header["config"])
     config = read_config(words, method_of(check_words(words), words, arrays))
-    feature_map, d = read_map(config, arrays)
+    feature_map = read_map(config, arrays)
     m = config.n_classes
     factor = arrays.get("label_factor")
     if (factor is not None) != (config.label_kernel is not None):
@@ -74,16 +73,14 @@ def decode(
         factor.ndim != 2 or len(factor) != m or not 1 <= factor.shape[1] <= m
     ):
         raise ValueError(f"label_factor of shape {factor.shape} for {m} classes")
-    needed = 8.0 * d * (m + (6 if config.debias else 2) * d)
-    check_memory(needed, f"a state of {m} classes and {d} features", "it may be damaged")
-    sums = arrays.get("sums")
-    if sums is not None:
-        sums = np.ascontiguousarray(sums)
-        triangles = d * (d + 1) // 2 * (3 if config.debias else 1)
-        expected = 8 + 2 * m + 4 * config.n_bins + m * d + triangles
-        if sums.shape != (expected,):
-            raise ValueError(f"sums of shape {sums.shape}, expected ({expected},)")
-        check_sums(sums)
+    what = f"a state of {m} classes and method {config.method!r}"
+    check_memory(feature_map.price(config), what, "it may be damaged")
+    sums = {name: arrays[name] for name in SUMS if name in arrays}
+    if sums:
+        expected = feature_map.n_sums(config)
+        if sums["sums"].shape != (expected,):
+            raise ValueError(f"sums of shape {sums['sums'].shape}, expected ({expected},)")
+        check_sums(np.ascontiguousarray(sums["sums"]))
     contents = Contents(
         config,
         feature_map,

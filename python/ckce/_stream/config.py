@@ -20,7 +20,7 @@ from ckce._input import (
     check_seed,
     digest,
 )
-from ckce._methods import Fourier, Landmarks, Linear, Method
+from ckce._methods import Exact, Fourier, Landmarks, Linear, Method
 from ckce._metrics.ece import check_bins
 from ckce._problem import MEDIAN_ROWS, Bandwidth, Signature
 
@@ -52,7 +52,8 @@ class StreamConfig:
 
     @property
     def scattered(self) -> bool:
-        starts_with_q = self.kernel.linear_part and not isinstance(self.method, Landmarks)
+        features = (Fourier, Linear)
+        starts_with_q = self.kernel.linear_part and isinstance(self.method, features)
         return starts_with_q and self.n_classes >= _SCATTERED_CLASSES
 
     @property
@@ -112,7 +113,7 @@ class StreamConfig:
         words = {
             "method": self.method.word,
             "p": "float64",
-            **self.method.words("ckce", n, self.seed),
+            **self.method.words("ckce", n, self.n_classes, self.seed),
             "k": self.kernel.name,
             **self.bandwidth.words(),
             "lam": lam,
@@ -174,7 +175,9 @@ def read_config(header: Mapping[str, Any], method: Method) -> StreamConfig:
 def check_words(header: Mapping[str, Any]) -> str:
     """The features that a file claims."""
     kernel = check_named_kernel(header["kernel"])
-    methods = [Linear.word] if not kernel.has_bandwidth else [Fourier.word, Landmarks.word]
+    methods = [Fourier.word, Landmarks.word, Exact.word]
+    if not kernel.has_bandwidth:
+        methods = [Linear.word]
     return check_choice("method", header["method"], methods)
 
 

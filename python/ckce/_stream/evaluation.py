@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckce import _core
-from ckce._methods import Landmarks
+from ckce._methods import Exact, Landmarks
 from ckce._metrics.ece import EceEstimate
 from ckce._reliability.diagram import ReliabilityDiagram, curve_of_bins
-from ckce._results import Attribution, Facts, attribute, finite, number
+from ckce._results import Attribution, Facts, attribute, finite, in_words, interval, number
 from ckce._stream.config import StreamConfig
 
 _ZERO = "a label had probability 0"
@@ -23,8 +23,8 @@ _ZERO = "a label had probability 0"
 class StreamEvaluation:
     """Accuracy, scoring rules and calibration errors out of one pass; ``float(e)`` is the CKCE.
 
-    There is no interval: standard errors need a second pass over the rows, which a state of sums
-    does not have. `ckce.estimate` gives them for data in memory.
+    Two classes have intervals (``method="exact"``). Other states have none: standard errors need a
+    second pass over the rows. `ckce.estimate` gives them for data in memory.
 
     Attributes
     ----------
@@ -39,15 +39,19 @@ class StreamEvaluation:
     ckce_debiased, ckce_floor : float or None
         Centred at 0 under calibration; mean of `ckce` for a calibrated model. None with
         ``debias=False``.
+    ckce_se, ckce_low, ckce_high : float or None
+        Standard error and 95 % interval of `ckce_debiased`, for two classes.
     ckce_bound : float or None
-        For landmarks: `ckce` differs by at most so much from that of the exact kernel, on all rows
-        and with the same bandwidth and lambda. It certifies and does not estimate: usually it is
-        far too large. None for other features.
+        `ckce` differs by at most so much from that of the exact kernel, on all rows and with the
+        same bandwidth and lambda: round-off for two classes; for landmarks it certifies and does not
+        estimate, usually it is far too large. None for other features.
     missing_trace : float or None
         For landmarks: the share of the trace of the kernel matrix that they leave out. The relative
         error of `ckce` was 0.3 to 5 times as large wherever it was measured.
     jkce : float or None
         Unbiased JKCE, may be negative; None for a weight of at most 1.
+    jkce_se : float or None
+        Its standard error, for two classes.
     jkce_biased : float
         Biased JKCE, at least 0.
     ece_top_label : EceEstimate
@@ -65,7 +69,7 @@ class StreamEvaluation:
     regularization : float
         lambda.
     method : str
-        The features: ``fourier``, ``linear`` or ``landmarks``.
+        ``exact`` for two classes; else the features, ``fourier``, ``linear`` or ``landmarks``.
     signature : str
         Names everything that changes the CKCE.
     """
@@ -80,9 +84,13 @@ class StreamEvaluation:
     ckce: float
     ckce_debiased: float | None
     ckce_floor: float | None
+    ckce_se: float | None
+    ckce_low: float | None
+    ckce_high: float | None
     ckce_bound: float | None
     missing_trace: float | None
     jkce: float | None
+    jkce_se: float | None
     jkce_biased: float
     ece_top_label: EceEstimate = field(repr=False)
     reliability: ReliabilityDiagram = field(repr=False, compare=False)
@@ -113,12 +121,15 @@ class StreamEvaluation:
         floor = "no floor kept"
         if self.ckce_floor is not None:
             floor = f"floor {number(self.ckce_floor)}: the mean of a calibrated model"
+        spread = "no interval: needs the rows"
+        if self.ckce_low is not None and self.ckce_high is not None:
+            spread = in_words(self.ckce_low, self.ckce_high, 0.95)
         rows: list[tuple[str, float | None, str]] = [
             ("accuracy", self.accuracy, f"mean confidence {number(self.mean_confidence)}"),
             ("log loss", self.log_loss, "" if math.isfinite(self.log_loss) else _ZERO),
             ("Brier", self.brier, ""),
             ("CKCE", self.ckce, floor),
-            ("debiased", self.ckce_debiased, "no interval: needs the rows"),
+            ("debiased", self.ckce_debiased, spread),
             ("JKCE", self.jkce, f"unbiased; biased {number(self.jkce_biased)}"),
             ("ECE (top label)", self.ece_top_label.value, f"{lean}confident by {number(gap)}"),
         ]
@@ -126,7 +137,8 @@ class StreamEvaluation:
             note = f"on the distance to exact CKCE; missing trace {self.missing_trace:.1e}"
             rows.insert(4, ("bound", self.ckce_bound, note))
         bandwidth = "" if self.bandwidth is None else f", bandwidth {self.bandwidth:.6g}"
-        heading = f"n = {self.n_samples}, m = {self.n_classes}, {self.method} features{bandwidth}"
+        features = "" if self.method == "exact" else " features"
+        heading = f"n = {self.n_samples}, m = {self.n_classes}, {self.method}{features}{bandwidth}"
         lines = [(name, number(value), note) for name, value, note in rows if value is not None]
         return Facts(tuple(lines), self.signature, heading)
 
@@ -149,12 +161,16 @@ class StreamEvaluation:
             "ckce": self.ckce,
             "ckce_floor": self.ckce_floor,
             "ckce_debiased": self.ckce_debiased,
+            "ckce_se": self.ckce_se,
+            "ckce_low": self.ckce_low,
+            "ckce_high": self.ckce_high,
             "ckce_bound": self.ckce_bound,
             "missing_trace": self.missing_trace,
             "ckce_method": self.method,
             "bandwidth": self.bandwidth,
             "regularization": self.regularization,
             "jkce": self.jkce,
+            "jkce_se": self.jkce_se,
             "jkce_biased": self.jkce_biased,
             "ece_top_label": self.ece_top_label.value,
             "n_bins": self.ece_top_label.n_bins,
@@ -171,6 +187,12 @@ def evaluation_of(
     scores, solution, n = result.scores, result.solution, result.rows
     weight = scores.weight
     placed = isinstance(config.method, Landmarks)
+    certified = placed or isinstance(config.method, Exact)
+    debiased = solution.value - solution.debias if config.debias else None
+    se, jkce_se = _standard_errors(result)
+    low, high = (None, None)
+    if se is not None and debiased is not None:
+        low, high = interval(debiased, se, 0.95)
     return StreamEvaluation(
         n_samples=n,
         n_classes=config.n_classes,
@@ -180,11 +202,15 @@ def evaluation_of(
         brier=scores.brier / weight,
         mean_confidence=scores.confidence / weight,
         ckce=solution.value,
-        ckce_debiased=solution.value - solution.debias if config.debias else None,
+        ckce_debiased=debiased,
         ckce_floor=solution.floor if config.debias else None,
-        ckce_bound=solution.bound if placed else None,
+        ckce_se=se,
+        ckce_low=low,
+        ckce_high=high,
+        ckce_bound=solution.bound if certified else None,
         missing_trace=result.missing if placed else None,
         jkce=result.off_diagonal / (weight * (weight - 1.0)) if weight > 1.0 + 1e-6 else None,
+        jkce_se=jkce_se,
         jkce_biased=(result.off_diagonal + result.diagonal) / weight**2,
         ece_top_label=_top_label_ece(config, result, weighted),
         reliability=_reliability(config, result),
@@ -197,6 +223,18 @@ def evaluation_of(
         method=config.method.word,
         signature=str(config.signature(n, weight if weighted else None)),
     )
+
+
+def _standard_errors(result: _core.AccumulatorResult) -> tuple[float | None, float | None]:
+    """Of debiased CKCE and unbiased JKCE, where the sums tell them."""
+    total = result.scores.weight
+    if math.isnan(result.influence_square) or total <= 1.0 + 1e-6:
+        return None, None
+    jkce = result.off_diagonal / (total * (total - 1.0))
+    spread = result.rows_square / (total - 1.0) ** 2 - total * jkce**2
+    both = result.influence_square, 4.0 * max(spread, 0.0)
+    se, jkce_se = (math.sqrt(square / (total - 1.0) / total) for square in both)
+    return se, jkce_se
 
 
 def _top_label_ece(

@@ -13,18 +13,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckce import _core
-from ckce._methods import Fourier, Landmarks, Linear, check_stored_factor
+from ckce._methods import Exact, Fourier, Landmarks, Linear, Method, check_stored_factor
 from ckce._stream.config import StreamConfig
+from ckce._stream.engine import Arrays, CellEngine, Engine, FeatureEngine
 
-Arrays = dict[str, NDArray[Any]]
 _LARGEST = 1e100  # of a frequency that can have been drawn
 
 
 class FeatureMap(Protocol):
     """What a state keeps of its features."""
 
-    def core(self, config: StreamConfig) -> _core.Features:
-        """What the core computes with."""
+    def engine(self, config: StreamConfig, label_factor: NDArray[np.float64] | None) -> Engine:
+        """What holds the sums."""
+        ...
+
+    def n_sums(self, config: StreamConfig) -> int:
+        """Numbers in the sums of a file."""
+        ...
+
+    def price(self, config: StreamConfig) -> float:
+        """Bytes of a state, at most."""
         ...
 
     def arrays(self, config: StreamConfig) -> Arrays:
@@ -40,9 +48,42 @@ class FeatureMap(Protocol):
         ...
 
 
+class _Features:
+    """Maps whose engine sums features."""
+
+    def core(self, config: StreamConfig) -> _core.Features:
+        raise NotImplementedError
+
+    def n_features(self, config: StreamConfig) -> int:
+        raise NotImplementedError
+
+    def engine(self, config: StreamConfig, label_factor: NDArray[np.float64] | None) -> Engine:
+        core = _core.Accumulator(
+            self.core(config),
+            n_classes=config.n_classes,
+            label_factor=label_factor,
+            scattered=config.scattered,
+            debias=config.debias,
+            n_bins=config.n_bins,
+        )
+        return FeatureEngine(core, config.n_classes)
+
+    def n_sums(self, config: StreamConfig) -> int:
+        m, d = config.n_classes, self.n_features(config)
+        triangles = d * (d + 1) // 2 * (3 if config.debias else 1)
+        return 8 + 2 * m + 4 * config.n_bins + m * d + triangles
+
+    def price(self, config: StreamConfig) -> float:
+        m, d = config.n_classes, self.n_features(config)
+        return 8.0 * d * (m + (6 if config.debias else 2) * d)
+
+
 @dataclass(frozen=True)
-class LinearMap:
+class LinearMap(_Features):
     """phi(q) = q."""
+
+    def n_features(self, config: StreamConfig) -> int:
+        return config.n_classes
 
     def core(self, config: StreamConfig) -> _core.Features:
         return _core.linear_features(config.n_classes)
@@ -58,11 +99,15 @@ class LinearMap:
 
 
 @dataclass(frozen=True)
-class FourierMap:
+class FourierMap(_Features):
     """Frequencies at bandwidth 1, or as given; a state that was loaded brings its expansion."""
 
     unit: NDArray[np.float64]
     stored: NDArray[np.float64] | None = None
+
+    def n_features(self, config: StreamConfig) -> int:
+        linear = config.n_classes if config.kernel.linear_part else 0
+        return (len(self._chebyshev(config)) or 2 * len(self.unit)) + linear
 
     def _frequencies(self, config: StreamConfig) -> NDArray[np.float64]:
         scale = 1.0 if config.bandwidth.value is None else config.bandwidth.value
@@ -95,11 +140,14 @@ class FourierMap:
 
 
 @dataclass(frozen=True)
-class LandmarkMap:
+class LandmarkMap(_Features):
     """Landmarks S and L with L L' = k(S, S)."""
 
     points: NDArray[np.float64]
     factor: NDArray[np.float64]
+
+    def n_features(self, config: StreamConfig) -> int:
+        return len(self.points)
 
     def core(self, config: StreamConfig) -> _core.Features:
         kernel = config.kernel.core(config.bandwidth.value)
@@ -116,9 +164,37 @@ class LandmarkMap:
         return self
 
 
+@dataclass(frozen=True)
+class CellMap:
+    """Cells of [0, 1] for two classes: nothing is approximated, and nothing is kept but the grid."""
+
+    def engine(self, config: StreamConfig, label_factor: NDArray[np.float64] | None) -> Engine:
+        assert config.bandwidth.value is not None
+        linear = config.kernel.linear_part
+        return CellEngine(config.bandwidth.value, linear, label_factor, config.n_bins)
+
+    def n_sums(self, config: StreamConfig) -> int:
+        return 14 + 4 * config.n_bins
+
+    def price(self, config: StreamConfig) -> float:
+        """Nothing but the cells that a file holds, which are in memory already."""
+        return 0.0
+
+    def arrays(self, config: StreamConfig) -> Arrays:
+        return {}
+
+    def same(self, other: Any, config: StreamConfig) -> bool:
+        return True
+
+    def fresh(self) -> CellMap:
+        return self
+
+
 def make_map(config: StreamConfig, n_threads: int) -> FeatureMap:
     """The features of a new stream."""
     method = config.method
+    if isinstance(method, Exact):
+        return CellMap()
     if isinstance(method, Landmarks):
         factor = method.factor(config.kernel.core(config.bandwidth.value), n_threads)
         return LandmarkMap(method.points, factor)
@@ -127,8 +203,10 @@ def make_map(config: StreamConfig, n_threads: int) -> FeatureMap:
     return LinearMap()
 
 
-def method_of(word: str, header: dict[str, Any], arrays: Arrays) -> Fourier | Landmarks | Linear:
+def method_of(word: str, header: dict[str, Any], arrays: Arrays) -> Method:
     """The method that a file claims, out of its words and arrays."""
+    if word == Exact.word:
+        return Exact()
     if word == Landmarks.word:
         return Landmarks(np.ascontiguousarray(arrays["landmarks"]))
     if word == Linear.word:
@@ -138,17 +216,23 @@ def method_of(word: str, header: dict[str, Any], arrays: Arrays) -> Fourier | La
     return Fourier(frequencies=arrays["frequencies"])
 
 
-def read_map(config: StreamConfig, arrays: Arrays) -> tuple[FeatureMap, int]:
-    """The features that a file holds, checked, and how many there are."""
+def read_map(config: StreamConfig, arrays: Arrays) -> FeatureMap:
+    """The features that a file holds, checked."""
     m = config.n_classes
+    if isinstance(config.method, Exact):
+        if not config.kernel.has_cells(m) or not (config.pending or config.bandwidth.value):
+            raise ValueError(
+                f"cells for {m} classes, {config.kernel}, bandwidth {config.bandwidth.value!r}"
+            )
+        return CellMap()
     if isinstance(config.method, Landmarks):
         points = config.method.points
         if points.shape[1] != m or config.bandwidth.value is None:
             raise ValueError(f"landmarks of shape {points.shape} for {m} classes")
         check_stored_factor(points, arrays["landmark_factor"])
-        return LandmarkMap(points, arrays["landmark_factor"]), len(points)
+        return LandmarkMap(points, arrays["landmark_factor"])
     if isinstance(config.method, Linear):
-        return LinearMap(), m
+        return LinearMap()
     frequencies = arrays["frequencies"]
     if frequencies.ndim != 2 or frequencies.shape[1] != m or len(frequencies) < 1:
         raise ValueError(f"frequencies of shape {frequencies.shape} for {m} classes")
@@ -161,5 +245,4 @@ def read_map(config: StreamConfig, arrays: Arrays) -> tuple[FeatureMap, int]:
         raise ValueError(f"chebyshev of shape {chebyshev.shape}")
     if len(chebyshev) and m != 2:
         raise ValueError(f"chebyshev for {m} classes")
-    d = (len(chebyshev) or 2 * len(frequencies)) + (m if config.kernel.linear_part else 0)
-    return FourierMap(frequencies, arrays.get("chebyshev")), d
+    return FourierMap(frequencies, arrays.get("chebyshev"))

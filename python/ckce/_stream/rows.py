@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from ckce import _core
 from ckce._input import Samples
+from ckce._stream.engine import Engine
 
 
-def feed(engine: _core.Accumulator, samples: Samples, n_threads: int) -> None:
+def feed(engine: Engine, samples: Samples, n_threads: int) -> None:
     """Add rows to the sums."""
     if samples.n > 0:
         engine.update(samples.probs, samples.labels, samples.weights, n_threads=n_threads)

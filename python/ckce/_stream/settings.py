@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from ckce._input import (
     check_seed,
     check_threads,
 )
-from ckce._methods import Fourier, Landmarks, Linear, Method, Rows, check_method
+from ckce._methods import Exact, Fourier, Landmarks, Linear, Method, Rows, check_method
 from ckce._metrics.ece import check_bins
 from ckce._problem import (
     NONE,
@@ -60,7 +61,7 @@ def make_config(
     assert not isinstance(lam, str)
     check_input(input, normalize)
     factor = check_label_kernel(label_kernel, m)
-    asked = _check_method(method, linear=not named.has_bandwidth)
+    asked = _check_method(method, named, m)
     asked.check("ckce", named, m)
     config = StreamConfig(
         n_classes=m,
@@ -102,7 +103,7 @@ def settle_on_sample(
         options["labels"] = samples.classes
     kernel = check_named_kernel(options.get("kernel", "linear_gaussian"))
     seed = check_seed(options.get("random_state", 0))
-    method = check_method(options.get("method", "fourier"), "ckce") or Fourier()
+    method = _choose(check_method(options.get("method", "auto"), "ckce"), kernel, m)
     asked = options.pop("bandwidth", "median")
     bandwidth = _check_bandwidth(asked, method, kernel, m, chosen=True)
     if bandwidth.kind == "pending":
@@ -117,17 +118,29 @@ def settle_on_sample(
     return m, {**options, "bandwidth": bandwidth.value}, bandwidth
 
 
-def _check_method(value: Any, *, linear: bool) -> Method:
+def _choose(method: Method | None, kernel: Kernel, m: int) -> Method:
+    """The method, or what "auto" is: exact where a state of fixed size can be."""
+    if method is not None:
+        return method
+    return Exact() if kernel.has_cells(m) else Fourier()
+
+
+def _check_method(value: Any, kernel: Kernel, m: int) -> Method:
     """A method whose features are fixed before the first row."""
-    if linear:
-        if value not in ("fourier", Fourier()):
-            raise ValueError(f"kernel='linear' needs no features, got method={value!r}")
+    if not kernel.has_bandwidth:
+        if value not in ("auto", "fourier", Fourier()):
+            raise ValueError(f"{kernel} needs no features, got method={value!r}")
         return Linear()
-    method = check_method(value, "ckce")
-    if method is None or not method.streams:
+    method = _choose(check_method(value, "ckce"), kernel, m)
+    if isinstance(method, Exact) and not kernel.has_cells(m):
         raise ValueError(
-            "method of a stream must be 'fourier', ckce.Fourier(...) or ckce.Landmarks(points), got "
-            f"{value!r}: others need all rows at once"
+            "method='exact' of a stream needs two classes and a Gaussian kernel, got "
+            f"{m} classes and {kernel}; use ckce.Fourier(...) or ckce.Landmarks(points)"
+        )
+    if not method.streams and not isinstance(method, Exact):
+        raise ValueError(
+            "method of a stream must be 'exact' (two classes), 'fourier', ckce.Fourier(...) or "
+            f"ckce.Landmarks(points), got {value!r}: others need all rows at once"
         )
     if isinstance(method, Landmarks) and not method.given:
         raise ValueError(
@@ -178,4 +191,6 @@ def _check_labels(labels: Any, m: int) -> tuple[Any, ...]:
     for name in names:
         if not isinstance(name, (str, int, float, bool)):
             raise TypeError(f"labels must be strings or numbers, got {name!r}")
+        if isinstance(name, float) and not math.isfinite(name):
+            raise ValueError(f"labels must be finite, got {name!r}")
     return names

@@ -4,11 +4,10 @@ The format is written down in docs/streaming.md. Readers check the length and th
 whole before they look at what it says, so a damaged file is refused, never misread.
 """
 
-import contextlib
 import json
 import math
 import os
-import shutil
+import stat
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -127,33 +126,10 @@ def decode(
 
 def read(path: str | os.PathLike[str]) -> bytes:
     """The bytes of a state file; a file that is none is refused before it is read whole."""
+    mode = os.stat(path).st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # a folder is refused by its own name
+        raise ValueError(f"{os.fsdecode(path)} must be a regular file: its length is checked first")
     with open(path, "rb") as file:
         _check_prefix(file.read(_PREFIX), os.fstat(file.fileno()).st_size, str(path))
         file.seek(0)
         return file.read()
-
-
-def write(path: str | os.PathLike[str], pieces: Iterator[bytes | memoryview]) -> None:
-    """Write a file so that at any moment either the old or the new one is there, whole."""
-    target = os.path.realpath(path)
-    folder = os.path.dirname(target)
-    temporary = os.path.join(folder, f".{os.path.basename(target)}.{os.urandom(8).hex()}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            for piece in pieces:
-                file.write(piece)
-            if os.path.exists(target):
-                shutil.copymode(target, temporary)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
-    if os.name == "posix":  # the new name must reach the disk, too
-        directory = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)

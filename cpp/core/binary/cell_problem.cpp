@@ -1,0 +1,256 @@
+#include "core/binary/cell_problem.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/linalg/products.hpp"
+
+namespace ckce {
+namespace {
+
+constexpr double kEps = std::numeric_limits<double>::epsilon();
+constexpr Index kStripe = 256;             // cells of a task
+constexpr double kWellConditioned = 0.01;  // lambda above which no solve needs refinement
+
+std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+
+// sum_i s_i T_a(t_i) T_b(t_i)
+double pair_moment(const double* moments, Index a, Index b) {
+  return 0.5 * (moments[a + b] + moments[a > b ? a - b : b - a]);
+}
+
+Matrix pair_moments(const double* moments, Index nodes) {
+  Matrix s(nodes, nodes);
+  for (Index b = 0; b < nodes; ++b)
+    for (Index a = 0; a < nodes; ++a) s(a, b) = pair_moment(moments, a, b);
+  return s;
+}
+
+// S + jitter I = F F', F lower triangular. Rows that lie close together make S singular, and its
+// small directions are noise, some eps of the weight; but they cannot be left out: a residual has
+// as much in them as elsewhere, so B = F b keeps the root of the noise. The jitter lifts them over
+// the noise; its effect on the value is known to first order and taken back.
+double factor_moments(const double* moments, MatrixRef f) {
+  const Index nodes = f.rows();
+  const double jitter = 8.0 * kEps * static_cast<double>(nodes) * moments[0];
+  f = pair_moments(moments, nodes);
+  f.diagonal().array() += jitter;
+  for (Index j = 0; j < nodes; ++j) {
+    auto column = f.col(j).tail(nodes - j);
+    if (j > 0) column.noalias() -= f.block(j, 0, nodes - j, j) * f.row(j).head(j).transpose();
+    column /= std::sqrt(std::max(f(j, j), 0.5 * jitter));
+    f.col(j).head(j).setZero();
+  }
+  return jitter;
+}
+
+// Different p: S = sum_j w_j a_j a_j', so F = [sqrt(w_j) a_j].
+void factor_points(const Cell& cell, const Grid& grid, MatrixRef f) {
+  Index j = 0;
+  for (const Point& point : cell.points) {
+    chebyshev(grid.place(point.p, cell.cell), f.rows(), f.col(j).data());
+    f.col(j++) *= std::sqrt(point.w());
+  }
+}
+
+}  // namespace
+
+CellProblem::CellProblem(const CellSums& sums, bool linear, double ridge, Parallel& parallel)
+    : sums_(sums),
+      kernel_(sums, linear),
+      ridge_(ridge),
+      whole_(kernel_.count() > 0 && kernel_.end(0) == kernel_.count()) {
+  factor_cells(parallel);
+  n_.resize(rank(), 2);
+  for (Index c = 0; c < kernel_.count(); ++c)
+    n_.middleRows(begin(c), rank(c)) =
+        basis_.block(0, begin(c), 2, rank(c)).transpose() * kernel_.line(c);
+  cut_into_blocks();
+  factor_ = std::make_unique<Banded>(blocks_, ridge, [&](Index block, MatrixRef columns) {
+    parallel.tick();
+    fill(block, columns);
+  });
+  update_ = linear && !whole_;
+  if (!update_) return;
+  x_ = n_;
+  factor_->solve(x_);
+  c_ = (c_ + n_.transpose() * x_).inverse();
+}
+
+void CellProblem::factor_cells(Parallel& parallel) {
+  const Index count = kernel_.count();
+  begins_.assign(1, 0);
+  for (Index c = 0; c < count; ++c) {
+    const Cell& cell = sums_.cell(kernel_.slot(c));
+    begins_.push_back(begins_.back() +
+                      (cell.dense() ? kernel_.nodes() : static_cast<Index>(cell.points.size())));
+  }
+  basis_.resize(kernel_.nodes(), rank());
+  jitter_ = Vector::Zero(count);
+  parallel.each_striped(count, kStripe, [&](Index c) {
+    const Index slot = kernel_.slot(c);
+    auto f = basis_.middleCols(begin(c), rank(c));
+    if (dense(c))
+      jitter_[c] = factor_moments(sums_.w(slot), f);
+    else
+      factor_points(sums_.cell(slot), kernel_.grid(), f);
+  });
+}
+
+void CellProblem::cut_into_blocks() {
+  for (Index c = 0; c < kernel_.count();) {
+    members_.push_back(c);
+    const Index first = c;
+    // Cells that do not see each other stay apart.
+    do ++c;
+    while (c < kernel_.end(c - 1) && begin(c + 1) - begin(first) <= kBlockWidth);
+    blocks_.push_back({begin(first), begin(c) - begin(first), begin(kernel_.end(c - 1))});
+  }
+  members_.push_back(kernel_.count());
+}
+
+// Columns of the Gaussian part of K~ = F'M F; of all of it where every cell sees every other
+void CellProblem::fill(Index block, MatrixRef columns) const {
+  const Index k = kernel_.nodes();
+  const Index first = begin(members_[at(block)]);
+  const Index last = members_[at(block + 1)];
+  columns.setZero();
+  for (Index c = members_[at(block)]; c < last; ++c) {
+    const Matrix m_f = product(kernel_.coefficients(), basis_.middleCols(begin(c), rank(c)));
+    for (Index d = c; d < kernel_.end(c); ++d) {
+      auto tile = columns.block(begin(d) - first, begin(c) - first, rank(d), rank(c));
+      add_product_tn(tile, 1.0, basis_.middleCols(begin(d), rank(d)),
+                     m_f.middleRows((kernel_.cell(d) - kernel_.cell(c)) * k, k));
+      if (d > c && d < last)
+        columns.block(begin(c) - first, begin(d) - first, rank(c), rank(d)) = tile.transpose();
+    }
+  }
+  if (whole_ && kernel_.linear())
+    add_product_nt(columns, 1.0, n_.middleRows(first, columns.rows()),
+                   n_.middleRows(first, columns.cols()));
+}
+
+Matrix CellProblem::solve(const Matrix& b) const {
+  Matrix w_b = b;
+  factor_->solve(w_b);
+  if (update_) w_b -= x_ * (c_ * (n_.transpose() * w_b));
+  return w_b;
+}
+
+Vector CellProblem::solve_refined(const Vector& b, Parallel& parallel) const {
+  Vector v = solve(b);
+  if (ridge_ > kWellConditioned * sums_.weight) return v;
+  const Vector rest = b - ridge_ * v - project(kernel_.apply(expand(v), parallel));
+  return v + solve(rest);
+}
+
+Vector CellProblem::compress_residuals() const {
+  Vector b(rank());
+  for (Index c = 0; c < kernel_.count(); ++c) {
+    const Index slot = kernel_.slot(c);
+    if (dense(c)) b.segment(begin(c), rank(c)) = Eigen::Map<const Vector>(sums_.wr(slot), rank(c));
+    Index j = begin(c);
+    for (const Point& point : sums_.cell(slot).points) b[j++] = point.wr();
+  }
+  compress(b);
+  return b;
+}
+
+void CellProblem::compress(MatrixRef b) const {
+  for (Index c = 0; c < kernel_.count(); ++c) {
+    auto part = b.middleRows(begin(c), rank(c));
+    if (dense(c)) solve_lower(basis_.middleCols(begin(c), rank(c)), part);
+    Index j = 0;
+    for (const Point& point : sums_.cell(kernel_.slot(c)).points)
+      part.row(j++) /= std::sqrt(point.w());
+  }
+}
+
+double CellProblem::form(const Vector& v, Parallel& parallel) const {
+  const Matrix z = expand(v);
+  return z.cwiseProduct(kernel_.apply(z, parallel)).sum();
+}
+
+Matrix CellProblem::expand(const Vector& v) const {
+  Matrix z(kernel_.nodes(), kernel_.count());
+  for (Index c = 0; c < kernel_.count(); ++c)
+    z.col(c).noalias() = basis_.middleCols(begin(c), rank(c)) * v.segment(begin(c), rank(c));
+  return z;
+}
+
+Vector CellProblem::project(const Matrix& g) const {
+  Vector v(rank());
+  for (Index c = 0; c < kernel_.count(); ++c)
+    v.segment(begin(c), rank(c)).noalias() =
+        basis_.middleCols(begin(c), rank(c)).transpose() * g.col(c);
+  return v;
+}
+
+void CellProblem::each_diagonal(const std::function<void(Index c, const Matrix& p)>& take,
+                                Parallel& parallel) const {
+  Matrix y;
+  Eigen::Matrix2d middle;
+  if (update_) {
+    y.resize(rank(), 2);  // Y = P_0 N~ = W_0 T~ X
+    for (Index j = 0; j < 2; ++j) y.col(j) = project(kernel_.gaussian(expand(x_.col(j)), parallel));
+    factor_->solve(y);
+    middle = c_ * (Eigen::Matrix2d::Identity() + n_.transpose() * y) * c_;
+  }
+  const auto take_block = [&](Index block, const Matrix& p_0) {
+    const Index first = begin(members_[at(block)]);
+    parallel.tick();
+    for (Index c = members_[at(block)]; c < members_[at(block + 1)]; ++c) {
+      Matrix p = p_0.block(begin(c) - first, begin(c) - first, rank(c), rank(c));
+      if (update_) {
+        const auto x_c = x_.middleRows(begin(c), rank(c));
+        const Matrix y_c_x = y.middleRows(begin(c), rank(c)) * c_ * x_c.transpose();
+        p += x_c * middle * x_c.transpose() - y_c_x - y_c_x.transpose();
+      }
+      take(c, p);
+    }
+  };
+  factor_->inverse_diagonal(
+      [&](Index block, MatrixRef columns) {
+        parallel.tick();
+        fill(block, columns);
+      },
+      take_block);
+}
+
+std::pair<double, double> CellProblem::diagonal_terms(Parallel& parallel) const {
+  std::pair<double, double> sums(0.0, 0.0);
+  each_diagonal(
+      [&](Index c, const Matrix& p) {
+        const auto terms = diagonal_terms(c, p);
+        sums.first += terms.first;
+        sums.second += terms.second;
+      },
+      parallel);
+  return sums;
+}
+
+// sum_i w_i s_i q_i'P q_i = Tr(F^-1 [sum_i w_i s_i a_i a_i'] F'^-1 P)
+std::pair<double, double> CellProblem::diagonal_terms(Index c, const Matrix& p) const {
+  const Index slot = kernel_.slot(c);
+  if (dense(c)) {
+    const Matrix f = basis_.middleCols(begin(c), rank(c));
+    const auto trace = [&](const double* moments) {
+      Matrix s = pair_moments(moments, kernel_.nodes());
+      solve_lower(f, s);
+      solve_lower_transposed_from_right(f, s);
+      return s.cwiseProduct(p).sum();
+    };
+    return {trace(sums_.wr2(slot)), trace(sums_.wpq(slot))};
+  }
+  std::pair<double, double> terms(0.0, 0.0);
+  Index j = 0;
+  for (const Point& point : sums_.cell(slot).points) {
+    terms.first += point.wr2() / point.w() * p(j, j);
+    terms.second += point.p * (1.0 - point.p) * p(j, j);
+    ++j;
+  }
+  return terms;
+}
+
+}  // namespace ckce

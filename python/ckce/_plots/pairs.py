@@ -1,0 +1,101 @@
+"""All paired differences of a comparison as a matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckce._plots.style import background, canvas
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ckce._compare.comparison import ComparedPair
+
+
+def matrix(names: Sequence[str], pairs: Sequence[ComparedPair], ax: Axes | None) -> Axes:
+    """Row minus column in debiased CKCE; the colour is the difference over its standard error."""
+    from matplotlib.colors import FuncNorm
+
+    count = len(names)
+    z, differences, significant = _squares(names, pairs)
+    limit = max(5.0, float(np.nanmax(np.abs(z), initial=0.0)))
+    side = 1.8 + 0.42 * count
+    with canvas((side + 0.6, side), ax) as (figure, given):
+        ax = figure.add_subplot() if given is None else given
+        # A square root keeps small differences visible beside one of 50 standard errors.
+        norm = FuncNorm((_root, _square), vmin=-limit, vmax=limit)
+        image = ax.imshow(z, cmap="RdBu_r", norm=norm)
+        power = _power([pair.difference for pair in pairs])
+        for row, column in np.argwhere(np.isfinite(z)):
+            bold = bool(significant[row, column])
+            dark = _root(abs(z[row, column])) > 0.65 * _root(limit)
+            ax.text(
+                column,
+                row,
+                f"{differences[row, column] * 10**power:+.1f}",
+                ha="center",
+                va="center",
+                fontsize=6.5,
+                fontweight="bold" if bold else "normal",
+                color="white" if dark else ("black" if bold else "0.35"),
+            )
+        _frame(ax, names)
+        unit = f" in $10^{{-{power}}}$" if power else ""
+        title = f"Debiased CKCE, row minus column{unit}\nbold: significant (Holm)"
+        ax.set_title(title, fontsize=8, loc="left")
+        bar: Any = figure.colorbar(image, ax=ax, shrink=0.7, pad=0.02)
+        bar.set_ticks(_ticks(limit))
+        bar.set_label("difference / standard error", fontsize=8)
+        bar.outline.set_visible(False)
+    return ax
+
+
+def _squares(
+    names: Sequence[str], pairs: Sequence[ComparedPair]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    """Differences over standard errors, differences, and which are significant."""
+    position = {name: row for row, name in enumerate(names)}
+    z, differences = np.full((2, len(names), len(names)), np.nan)
+    significant = np.zeros(z.shape, dtype=bool)
+    for pair in pairs:
+        a, b = position[pair.better], position[pair.worse]
+        score = pair.difference / pair.se if pair.se > 0 else 0.0
+        z[b, a], z[a, b] = score, -score
+        differences[b, a], differences[a, b] = pair.difference, -pair.difference
+        significant[a, b] = significant[b, a] = pair.significant
+    return z, differences, significant
+
+
+def _root(x: Any) -> Any:
+    return np.sign(x) * np.sqrt(np.abs(x))
+
+
+def _square(x: Any) -> Any:
+    return np.sign(x) * np.square(x)
+
+
+def _ticks(limit: float) -> list[float]:
+    """Of the colour bar: 0, 2 and round numbers up to the limit, on both sides."""
+    ticks = [t for t in (2.0, 10.0, 30.0, 100.0, 300.0, 1000.0) if t <= limit]
+    return [*(-t for t in reversed(ticks)), 0.0, *ticks]
+
+
+def _power(numbers: list[float]) -> int:
+    """Power of ten that leaves the largest of them with one or two digits before the point."""
+    largest = max(map(abs, numbers), default=0.0)
+    return 0 if largest == 0.0 or largest >= 10 else int(np.ceil(1 - np.log10(largest)))
+
+
+def _frame(ax: Axes, names: Sequence[str]) -> None:
+    count = len(names)
+    ax.set_xticks(range(count), names, rotation=45, ha="right", rotation_mode="anchor")
+    ax.set_yticks(range(count), names)
+    ax.spines[:].set_visible(False)
+    ax.set_xticks(np.arange(count - 1) + 0.5, minor=True)
+    ax.set_yticks(np.arange(count - 1) + 0.5, minor=True)
+    ax.grid(which="minor", color=background(ax), linewidth=1.2)
+    ax.tick_params(which="both", length=0)

@@ -1,0 +1,157 @@
+"""What holds the sums of a stream: of features, or of the cells of two classes."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckce import _core
+from ckce._input import Samples, check_memory
+
+Arrays = dict[str, NDArray[Any]]
+_DENSE_CELLS = 2**14  # of which a vector of fixed size may hold the moments, 25 MB
+_CELLS = ("cell_ids", "cell_points", "cell_numbers")
+_ROW = 200.0  # bytes that a row may add to a state: a cell of its own
+_ADVICE = "pass a larger bandwidth, or method='fourier', whose state does not grow"
+
+
+class Engine(Protocol):
+    """Sums over rows in the core."""
+
+    def update(self, probs: Any, labels: Any, weights: Any, *, n_threads: int) -> None: ...
+    def merge(self, other: Any, *, n_threads: int) -> None: ...
+    def state(self) -> Any: ...
+    def rows(self) -> int: ...
+    def solve(
+        self, *, regularization: float | None, full: bool, n_threads: int
+    ) -> _core.AccumulatorResult: ...
+    def sums(self) -> NDArray[np.float64]:
+        """All rows as one vector that adds up."""
+        ...
+
+    def add_sums(self, sums: NDArray[np.float64], n_threads: int) -> None:
+        """Add such a vector."""
+        ...
+
+    def arrays(self, state: Any) -> Arrays:
+        """What a file keeps of a state, but its tail."""
+        ...
+
+    def restore(self, arrays: Arrays, tail: Samples, n_threads: int) -> None:
+        """Add what a file has kept."""
+        ...
+
+
+class FeatureEngine:
+    """Sums of features."""
+
+    def __init__(self, core: _core.Accumulator, n_classes: int) -> None:
+        self._sums, self._n_classes = core, n_classes
+
+    def update(self, probs: Any, labels: Any, weights: Any, *, n_threads: int) -> None:
+        self._sums.update(probs, labels, weights, n_threads=n_threads)
+
+    def merge(self, other: _core.AccumulatorState, *, n_threads: int) -> None:
+        self._sums.merge(other, n_threads=n_threads)
+
+    def state(self) -> _core.AccumulatorState:
+        return self._sums.state()
+
+    def rows(self) -> int:
+        return self._sums.rows()
+
+    def solve(
+        self, *, regularization: float | None, full: bool, n_threads: int
+    ) -> _core.AccumulatorResult:
+        return self._sums.solve(regularization=regularization, full=full, n_threads=n_threads)
+
+    def sums(self) -> NDArray[np.float64]:
+        return self._sums.settled()
+
+    def add_sums(self, sums: NDArray[np.float64], n_threads: int) -> None:
+        probs = np.zeros((0, self._n_classes), order="F")
+        none = np.zeros(0, np.int64), np.zeros(0)
+        self._sums.merge_arrays(sums, probs, *none, n_threads=n_threads)
+
+    def arrays(self, state: _core.AccumulatorState) -> Arrays:
+        return {"sums": state.sums}
+
+    def restore(self, arrays: Arrays, tail: Samples, n_threads: int) -> None:
+        probs = np.asfortranarray(tail.probs)
+        sums = np.ascontiguousarray(arrays["sums"])
+        self._sums.merge_arrays(sums, probs, tail.labels, tail.weights, n_threads=n_threads)
+
+
+class CellEngine:
+    """Moments of the cells of two classes."""
+
+    def __init__(
+        self,
+        bandwidth: float,
+        linear_part: bool,
+        label_factor: NDArray[np.float64] | None,
+        n_bins: int,
+    ) -> None:
+        if bandwidth < _core.LEAST_BANDWIDTH:
+            raise ValueError(
+                f"bandwidth must be at least {_core.LEAST_BANDWIDTH:.2g} for the exact stream of two "
+                f"classes, got {bandwidth!r}; pass a larger one, or method='fourier'"
+            )
+        self._cells = _core.CellAccumulator(
+            bandwidth=bandwidth, linear_part=linear_part, label_factor=label_factor, n_bins=n_bins
+        )
+
+    def update(self, probs: Any, labels: Any, weights: Any, *, n_threads: int) -> None:
+        added = _ROW * min(len(labels), self._cells.n_cells)
+        what = f"a state of up to {self._cells.n_cells:.3g} cells"
+        check_memory(self._cells.state_price() + added, what, _ADVICE)
+        self._cells.update(probs, labels, weights, n_threads=n_threads)
+
+    def merge(self, other: _core.CellState, *, n_threads: int) -> None:
+        self._cells.merge(other, n_threads=n_threads)
+
+    def state(self) -> _core.CellState:
+        return self._cells.state()
+
+    def rows(self) -> int:
+        return self._cells.rows()
+
+    def solve(
+        self, *, regularization: float | None, full: bool, n_threads: int
+    ) -> _core.AccumulatorResult:
+        what = f"CKCE of a state of up to {self._cells.n_cells:.3g} cells"
+        check_memory(self._cells.state_price() + self._cells.solve_price(), what, _ADVICE)
+        return self._cells.solve(regularization=regularization, n_threads=n_threads)
+
+    def sums(self) -> NDArray[np.float64]:
+        if self._cells.n_cells > _DENSE_CELLS:
+            raise ValueError(
+                f"bandwidth must leave at most {_DENSE_CELLS} cells for sums of a fixed size, got "
+                f"{self._cells.n_cells:.0f}; pass a larger bandwidth, or method='fourier'"
+            )
+        return self._cells.settled()
+
+    def add_sums(self, sums: NDArray[np.float64], n_threads: int) -> None:
+        self._cells.merge_dense(sums, n_threads=n_threads)
+
+    def arrays(self, state: _core.CellState) -> Arrays:
+        return {"sums": state.sums, **dict(zip(_CELLS, state.cells, strict=True))}
+
+    def restore(self, arrays: Arrays, tail: Samples, n_threads: int) -> None:
+        ids, points, numbers = (np.ascontiguousarray(arrays[name]) for name in _CELLS)
+        if not (ids.ndim == points.ndim == numbers.ndim == 1):
+            raise ValueError("cells must be vectors")
+        if not (ids.dtype == points.dtype == np.int64 and numbers.dtype == np.float64):
+            raise ValueError(f"cells of {ids.dtype}, {points.dtype} and {numbers.dtype}")
+        self._cells.merge_arrays(
+            np.ascontiguousarray(arrays["sums"]),
+            ids,
+            points,
+            numbers,
+            np.asfortranarray(tail.probs),
+            tail.labels,
+            tail.weights,
+            n_threads=n_threads,
+        )

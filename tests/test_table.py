@@ -1,0 +1,201 @@
+"""How results are said: columns that line up, intervals, verdicts, and what every result shows."""
+
+import dataclasses
+import json
+import math
+import re
+from types import SimpleNamespace
+from unicodedata import east_asian_width
+
+import numpy as np
+import pytest
+from shared import sample
+
+import ckce
+from ckce._results.interval import FEW_ROWS, in_words
+from ckce._results.table import Column, Facts, Table, aligned, number, span, wrapped
+from ckce._results.verdict import advice, verdict
+
+Y, Q = sample(300, 3)
+SHARP = Q**2 / (Q**2).sum(axis=1, keepdims=True)
+COLUMNS = (
+    Column("model", ("name",)),
+    Column("value", ("value",), "unit", strong=True),
+    Column("interval", ("low", "high"), "unit"),
+    Column("loss", ("loss",), "loss"),
+    Column("share", ("share",), form=".1%"),
+)
+
+
+def row(name, value, low, high, loss=0.5, share=0.25):
+    return {"name": name, "value": value, "low": low, "high": high, "loss": loss, "share": share}
+
+
+def cells_wide(line):
+    """Columns of a terminal, by a count of our own."""
+    return sum(2 if east_asian_width(c) in "WF" else 1 for c in line)
+
+
+def test_numbers_of_a_unit_share_their_decimals_and_line_up():
+    rows = (
+        row("好模型", 0.0472, 0.0359, 0.059),
+        row("b", 0.00004, -0.001, 0.0012, math.inf),
+        row("baseline", -0.0021, -0.003, -0.001),
+    )
+    lines = Table(COLUMNS, rows).text().splitlines()
+    assert lines[1:] == [
+        "好模型     0.0472  0.0359 to 0.0590  0.5000  25.0%",
+        "b          0.0000  0.0000 to 0.0012     inf  25.0%",
+        "baseline  -0.0021           no sign  0.5000  25.0%",
+    ]
+    assert len({cells_wide(line) for line in lines}) == 1
+
+
+def test_small_numbers_keep_three_digits():
+    rows = (row("a", 0.0051, 0.004, 0.006), row("b", 0.000082, 0.00001, 0.0001))
+    lines = Table(COLUMNS, rows).text().splitlines()
+    assert lines[1].split()[1:5] == ["0.00510", "0.00400", "to", "0.00600"]
+    assert lines[2].split()[1] == "0.00008"
+    assert (number(3.21e-5), number(0.9), number(2e-9)) == ("0.0000321", "0.9000", "2.00e-09")
+    assert (number(-1e-12, ".4f"), number(None), number(math.inf)) == ("0.0000", "-", "inf")
+
+
+def test_a_narrow_window_shows_the_first_columns():
+    table = Table(COLUMNS, (row("a", 0.1, 0.05, 0.2),), lead="a " * 40, notes=("b " * 40,))
+    for width in (80, 40, 30):
+        lines = table.text(width).splitlines()
+        assert max(map(len, lines)) <= width
+        assert lines[0].split()[:2] == ["model", "value"]
+    assert "share" not in table.text(40).splitlines()[0]
+
+
+def test_columns_without_a_value_are_left_out():
+    assert "share" not in Table(COLUMNS, (row("a", 0.1, 0.0, 0.2, share=None),)).text()
+
+
+def test_sentences_are_broken_at_words():
+    words = "the ranking survives " * 12
+    lines = wrapped(words.strip(), 50)
+    assert " ".join(line.strip() for line in lines) == words.strip()
+    assert all(len(line) <= 50 for line in lines)
+    assert all(line.startswith("  ") for line in lines[1:])
+    assert span("好a") == 3
+
+
+def test_paint_and_html():
+    table = Table(
+        COLUMNS, (row("<b>\x1b", 0.1, 0, 0.2),), "h", "l", ("n",), (("rail", "m"),), signature="s"
+    )
+    painted = table.text(paint=lambda style, words: f"<{style}>{words}</>")
+    assert "<yellow>caution (rail):</> m" in painted
+    assert "<dim>signature s</>" in painted
+    html = table.html()
+    assert "&lt;b&gt;" in html
+    assert "\x1b" not in html + table.text()
+
+
+def test_facts():
+    facts = Facts((("a", "0.5", "word " * 30), ("b", "inf", ""), ("c", "", "text")), "sig", "head")
+    lines = facts.text().splitlines()
+    assert lines[0] == "head"
+    assert max(map(len, lines)) <= 100
+    assert lines[-1].split() == ["signature", "sig"]
+    assert aligned(["0.5", "12.25", "inf", "3"]) == [" 0.5 ", "12.25", "  inf", " 3   "]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        (0.0359, 0.059, "95 % interval 0.0359 to 0.0590"),
+        (-0.01, 0.012, "95 % interval 0 to 0.0120: no sign of miscalibration"),
+        (-0.05, -0.01, "no sign of miscalibration: the 95 % interval lies below 0"),
+        (math.nan, math.nan, "no interval"),
+    ],
+)
+def test_intervals_in_words(low, high, words):
+    assert in_words(low, high, 0.95) == words
+
+
+def model(low=0.01, p=None, confidence=0.9, accuracy=0.74):
+    return SimpleNamespace(
+        name="m", ckce_low=low, p_value=p, mean_confidence=confidence, accuracy=accuracy
+    )
+
+
+def test_verdict_and_advice():
+    over = model()
+    assert verdict(over, 1000, 0.95) == "m is miscalibrated, and overconfident by 16.0 points"
+    assert advice(over, 1000, 0.95).startswith("overconfident by 16.0 points: try temperature sc")
+    under = advice(model(confidence=0.6), 1000, 0.95)
+    assert under.startswith("underconfident by 14.0 points")
+    even = model(confidence=0.741)
+    assert verdict(even, 1000, 0.95) == "m is miscalibrated"
+    assert "one temperature will not mend it" in advice(even, 1000, 0.95)
+    fine = model(low=-0.01, p=0.3)
+    assert verdict(fine, 1000, 0.95) == "There is no sign that m is miscalibrated"
+    assert advice(fine, 1000, 0.95).startswith("no sign of miscalibration")
+    assert "p = 0.001" in verdict(model(low=-0.01, p=0.001), 1000, 0.95)
+    assert "temperature" in advice(model(low=-0.01, p=0.001), 1000, 0.95)
+    assert verdict(over, FEW_ROWS - 1, 0.95).startswith("Too few rows to tell")
+    assert advice(over, FEW_ROWS - 1, 0.95).startswith("too few rows to tell")
+
+
+def test_few_rows_have_no_best():
+    few = ckce.compare(Y[:40], {"a": Q[:40], "b": SHARP[:40]})
+    assert few.headline == "too few rows to tell which of 2 models is the best calibrated"
+
+
+RESULTS = {
+    "compare": lambda: ckce.compare(Y, {"a": Q, "b": SHARP}),
+    "sensitivity": lambda: ckce.compare(Y, {"a": Q, "b": SHARP}).sensitivity(
+        bandwidths=[1.0], regularizations=[1.0]
+    ),
+    "shift_curve": lambda: ckce.shift_curve(Y, {"a": [Q, SHARP]}),
+    "calibration_test": lambda: ckce.calibration_test(Y, Q, n_resamples=19),
+    "attribution": lambda: ckce.estimate(Y, Q).attribution(),
+    "reliability_diagram": lambda: ckce.reliability_diagram(Y, Q),
+    "report": lambda: ckce.report(Y, Q),
+    "evaluate": lambda: ckce.evaluate(Y, Q),
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_every_result_shows_itself(name):
+    result = RESULTS[name]()
+    html = result._repr_html_()
+    assert re.search(r"<table|<iframe", html)
+    text = repr(result)
+    assert "array(" not in text
+    assert "object at 0x" not in text
+    for line in text.splitlines():
+        assert len(line) <= 130 or "|" in line  # a signature is one word
+    assert type(result).__name__ not in text  # no fields in brackets
+
+
+def keys(record):
+    """Names of the numbers in a dict, at any depth."""
+    if isinstance(record, dict):
+        return {*record, *(name for value in record.values() for name in keys(value))}
+    return {name for item in record for name in keys(item)} if isinstance(record, list) else set()
+
+
+def test_one_key_for_one_thing():
+    comparison = ckce.compare(Y, {"a": Q, "b": SHARP})
+    expected = {f"ckce{end}" for end in ("", "_floor", "_debiased", "_se", "_low", "_high")}
+    expected |= {"jkce", "jkce_se", "ece_top_label", "brier", "log_loss", "accuracy"}
+    point = ckce.shift_curve(Y, {"a": [Q]}).to_dict()["points"][0]
+    page = ckce.report(Y, Q).data["models"][0]
+    for record in (comparison.to_dict()["models"][0], point, page):
+        assert expected - set(record) <= {"brier", "log_loss"}
+        assert not {"floor", "debiased", "ece", "ece_top"} & keys(record)
+    assert expected <= set(comparison.to_frame().columns)
+    json.dumps(comparison.to_dict(), allow_nan=False)
+    assert "ECE (top label)" in repr(comparison)
+    assert comparison.estimates["b"].debiased == comparison.models[1].ckce_debiased
+
+
+def test_estimates_of_a_comparison_know_the_names_of_the_classes():
+    names = np.array(["x", "y", "z"])
+    comparison = ckce.compare(names[Y], {"a": Q, "b": SHARP}, labels=names)
+    assert comparison.estimates["a"].classes == ("x", "y", "z")
+    assert dataclasses.is_dataclass(comparison.estimates["a"])
