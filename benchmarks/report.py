@@ -133,11 +133,12 @@ def targets(r):
     full = _relative(r.value(key, w.CHOLESKY), r.value(key, w.CHOLESKY_40))
     at_most(key, "relative error to rank 40, all rows", full, 1e-8, "", "{:.1e}")
 
-    for key, faster, more in (("line", 1.0, 2.5), ("skewed", 5.0, 8.0)):
+    # NumPy expands squared distances, and 1e-16 is not small beside a bandwidth squared of 1e-8.
+    for key, faster, more, error in (("line", 1.0, 2.5, 1e-10), ("skewed", 5.0, 8.0, 1e-7)):
         at_least(key, "against cholesky", r.ratio(key, w.CHOLESKY, w.OURS), faster)
         at_most(key, "estimate against ckce", r.ratio(key, w.ESTIMATE, w.OURS), more, "x")
         part = _relative(r.value(key, w.PART), r.value(key, w.PLAIN_PART))
-        at_most(key, "relative error to NumPy exact, part", part, 1e-10, "", "{:.1e}")
+        at_most(key, "relative error to NumPy exact, part", part, error, "", "{:.1e}")
 
     at_least("exact", "against the literal formula", r.ratio("exact", w.LITERAL, w.OURS), 80)
     at_least("exact", "against NumPy + SciPy cho_factor", r.ratio("exact", w.PLAIN, w.OURS), 12)

@@ -194,7 +194,9 @@ def two_classes(y, q, gamma, only):
         Contender(OURS, lambda: ckce.ckce(y, q, **options)),
         Contender(ONE, lambda: ckce.ckce(y, q, n_threads=1, **options), rounds=3),
         Contender(ESTIMATE, lambda: ckce.estimate(y, q, **options).value),
-        Contender(CHOLESKY, lambda: ckce.ckce(y, q, method="cholesky", **options), rounds=2),
+        Contender(
+            CHOLESKY, lambda: ckce.ckce(y, q, method=ckce.Cholesky(500), **options), rounds=2
+        ),
     ]
     if only is None:
         contenders += [

@@ -159,7 +159,7 @@ def test_the_bound_holds_against_fifty_digits():
 
 
 def test_skewed_predictions():
-    # A Cholesky factor of rank 300 gives 6.3e-05 here, a third too little.
+    # A Cholesky factor of rank 500 gives 6.278e-05 here, a third too little.
     y, q = skewed(20_000)
     e = ckce.estimate(y, q)
     assert e.method == "exact"
