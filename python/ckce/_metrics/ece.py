@@ -173,11 +173,11 @@ def ece_estimate(
     >>> import ckce
     >>> y_prob = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
     >>> ckce.ece_estimate([0, 1, 1, 1], y_prob, n_bins=2)
-    ECE        0.25  top_label, l1, 2 uniform bins
-    data       n = 4, m = 2
-    bins       1 occupied, 0 with one sample, 1 with fewer than 10, 4.0 samples on average
-    caution    mostly noise: 100% of the samples lie in bins with fewer than 10, at m = 2
-    signature  ece|v0.1|variant:top_label|norm:l1|bins:2(uniform)|n:4|m:2
+    ECE (top label)  0.25  l1, 2 uniform bins
+    data             n = 4, m = 2
+    bins             1 occupied, 0 with one sample, 1 with fewer than 10, 4.0 samples on average
+    caution          mostly noise: 100% of the samples lie in bins with fewer than 10, at m = 2
+    signature        ece|v0.1|variant:top_label|norm:l1|bins:2(uniform)|n:4|m:2
     """
     bins = check_binning(variant, strategy, n_bins)
     check_choice("norm", norm, NORMS)

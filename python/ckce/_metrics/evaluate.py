@@ -81,7 +81,7 @@ def evaluate(
     accuracy           0.6667  mean confidence 0.7500
     log loss           0.4372
     Brier              0.2900  calibration 0.2900 + refinement 0.0000 + within bins 0.0000
-    CKCE               0.0039  floor 0.0504: the mean of a calibrated model
+    CKCE               0.00387  floor 0.0504: the mean of a calibrated model
     debiased          -0.0343  too few rows to tell: fewer than 50
     JKCE              -0.0857  unbiased; too few rows to tell: fewer than 50
     ECE (top label)    0.3167  overconfident by 0.0833

@@ -106,7 +106,7 @@ class CKCEAccumulator:
     >>> acc.update([0, 1], [[0.9, 0.1], [0.2, 0.8]])
     >>> acc.update([1, 0], [[0.6, 0.4], [0.7, 0.3]])
     >>> round(acc.compute(), 6)
-    0.023432
+    0.023304
     >>> acc
     CKCEAccumulator(n_classes=2, method='exact', kernel='linear_gaussian', bandwidth=0.5, n_samples=4)
     """
@@ -330,7 +330,7 @@ class CKCEAccumulator:
         >>> acc = ckce.CKCEAccumulator(n_classes=2, bandwidth=0.4)
         >>> acc.update([0, 1, 1, 0, 1, 0], [0.1, 0.8, 0.4, 0.3, 0.9, 0.6])
         >>> round(acc.evaluate().ckce_debiased, 4)
-        -0.0367
+        -0.0353
         """
         result, config = self._solve(full=True)
         n, weight = result.rows, result.scores.weight

@@ -8,7 +8,7 @@ Examples
 >>> preds = torch.tensor([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
 >>> metric.update(preds, torch.tensor([0, 1, 1]))
 >>> print(f"{metric.compute().item():.6f}")
-0.079706
+0.077414
 """
 
 import hashlib
