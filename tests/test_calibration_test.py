@@ -255,3 +255,13 @@ def test_evaluate_carries_the_test(options):
     assert e.to_dict()["p_value"] == expected.p_value
     assert "test of calibration; 49 resamples" in repr(e)
     assert ckce.evaluate(y, q, test=True).test.n_resamples == 999
+
+
+@pytest.mark.parametrize("n", [2, 6, 160, 161])
+def test_few_rows_of_two_classes(n):
+    # Below some 160 rows an estimate takes the Gram matrix; the test is that of the features anyway.
+    y, q = sample(n, 2, seed=n)
+    ours = ckce.calibration_test(y, q, n_resamples=99)
+    theirs = ckce.calibration_test(y, q, n_resamples=99, method="cholesky")
+    assert (ours.p_value, ours.p_jkce) == (theirs.p_value, theirs.p_jkce)
+    assert ours.debiased == pytest.approx(theirs.debiased, rel=1e-8)

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -866,3 +867,53 @@ def test_lines_break_at_words(tmp_path):
         assert all(len(each) <= 50 for each in shown.splitlines() if "|" not in each), shown
         if line == "score p.npz":
             assert shown.split() == ["p.npz", *whole]
+
+
+def test_a_file_of_several_models_is_that_for_every_command(run):
+    np.savez("both.npz", good=Q, sharp=SHARP, labels=Y)
+    code, out, err = run("report both.npz --json --no-sensitivity")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["headline"] == ckce.compare(Y, {"good": Q, "sharp": SHARP}).headline
+    code, out, err = run("plot both.npz --text")
+    assert (code, err) == (0, "")
+    # What is called probs is the model; the rest is something else.
+    np.savez("one.npz", probs=SHARP, other=Q, labels=Y)
+    headline = json.loads(run("report one.npz --json")[1])["headline"]
+    assert headline == ckce.report(Y, {"one": SHARP}).headline
+
+
+def test_names_are_said_once(run):
+    np.savez("both.npz", good=Q, sharp=SHARP, labels=np.array(["a", "b", "c"])[Y])
+    code, _, err = run("compare both.npz --quiet")
+    assert code == 0
+    assert err.count("warning") == 1
+
+
+def test_a_report_without_a_test(run):
+    np.savez("weighted.npz", probs=Q, labels=Y, w=np.full(150, 0.5))
+    code, _, err = run("report weighted.npz --weights w")
+    assert code == 1
+    assert "whole numbers" in err
+    assert run("report weighted.npz --weights w --no-test")[0] == 0
+    assert '"p_value": null' in Path("ckce-report.html").read_text()
+    assert json.loads(run("score weighted.npz --weights w --no-test")[1])["p_value"] is None
+
+
+def test_one_surface():
+    """What belongs to all is called the same, and means the same if it is not given."""
+    functions = (ckce.estimate, ckce.evaluate, ckce.compare, ckce.report, ckce.calibration_test)
+    parameters = [inspect.signature(function).parameters for function in functions]
+    shared = {"method": "auto", "bandwidth": "median", "regularization": None, "reduction": None}
+    shared |= {"level": 0.95, "sample_weight": None, "labels": None, "input": "probs"}
+    shared |= {"kernel": "linear_gaussian", "random_state": 0, "normalize": False}
+    for name, default in shared.items():
+        assert [found[name].default for found in parameters] == [default] * len(functions), name
+    # An estimate has no test, and a test is one.
+    assert ["test" in found for found in parameters] == [False, True, True, True, False]
+    (commands,) = [action for action in make_parser()._actions if isinstance(action.choices, dict)]
+    words = ["--level", "--test", "--no-test", "--reduction", "--weights", "--input", "--method"]
+    words += ["--kernel", "--bandwidth", "--regularization", "--seed", "--normalize"]
+    words += ["--frequencies", "--sampler", "--landmarks", "--rank", "--pivoting", "--tol"]
+    for name in ("score", "compare", "report"):
+        known = {o for action in commands.choices[name]._actions for o in action.option_strings}
+        assert set(words) <= known, name

@@ -553,3 +553,34 @@ def test_plots():
     assert c.plot(given) is given
     assert dict(mpl.rcParams) == before
     plt.close("all")
+
+
+def test_guard_rail_of_constant_models():
+    frequencies = np.bincount(Y, minlength=Q["good"].shape[1]) / len(Y)
+    baseline = np.tile(frequencies, (len(Y), 1))
+    with_it = ckce.compare(Y, {**Q, "baseline": baseline})
+    without = ckce.compare(Y, Q)
+    (rail,) = [rail for rail in with_it.warnings if rail.name == "constant"]
+    assert (rail.value, rail.limit) == (1.0, 0.0)
+    assert rail.message.startswith("baseline always predicts the same: ")
+    assert "says nothing about single cases" in rail.message
+    assert "caution (constant): baseline" in str(with_it)
+    assert "constant" not in {rail.name for rail in without.warnings}
+    # It has no distances, so nobody else's number changes, and no bandwidth is out of place.
+    assert with_it.bandwidth == without.bandwidth
+    assert "bandwidth" not in {rail.name for rail in with_it.warnings}
+    both = ckce.compare(Y, {**Q, "baseline": baseline, "uniform": np.full_like(baseline, 1 / 3)})
+    (rail,) = [rail for rail in both.warnings if rail.name == "constant"]
+    assert rail.value == 2.0
+    assert " always predict the same: " in rail.message
+    # Equal confidences are not equal predictions.
+    shifted = np.array([np.roll([0.6, 0.3, 0.1], k) for k in np.arange(len(Y)) % 3])
+    turning = ckce.compare(Y, {"good": Q["good"], "turning": shifted}, reduction="top_label")
+    assert "constant" not in {rail.name for rail in turning.warnings}
+
+
+def test_guard_rail_of_the_bandwidth():
+    narrow = 1 / 3 + (Q["good"] - 1 / 3) / 50
+    names = {rail.name for rail in ckce.compare(Y, {"good": Q["good"], "narrow": narrow}).warnings}
+    assert "bandwidth" in names
+    assert "bandwidth" not in {rail.name for rail in ckce.compare(Y, Q).warnings}

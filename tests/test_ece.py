@@ -381,3 +381,20 @@ def test_signature_names_what_changes_the_number():
     }
     signatures.add(ckce.ece_estimate(y, np.log(q), input="log_probs").signature)
     assert len(signatures) == len(calls) + 1
+
+
+def test_a_confidence_of_one():
+    """In the last bin, with those just below it; torchmetrics gives it a bin of its own."""
+    y, q = np.array([1, 0]), np.array([[1.0, 0.0], [0.97, 0.03]])
+    assert ckce.ece(y, q) == close(abs(0.5 - 0.985))
+    torch = pytest.importorskip("torch")
+    peers = pytest.importorskip("torchmetrics.functional.classification")
+    theirs = peers.multiclass_calibration_error(torch.from_numpy(q), torch.from_numpy(y), 2)
+    assert float(theirs) == close((1.0 + 0.03) / 2, rel=1e-6)
+
+
+def test_noise_is_said_where_it_is():
+    y, q = sample(2000, 12, seed=11)
+    assert ckce.ece_estimate(y, q, variant="simplex").mostly_noise
+    constant = np.tile(np.bincount(y, minlength=12) / len(y), (len(y), 1))
+    assert not ckce.ece_estimate(y, constant, variant="simplex").mostly_noise  # one bin holds all

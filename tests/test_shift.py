@@ -173,3 +173,41 @@ def test_plot():
 def test_progress_bar(capsys):
     ckce.shift_curve(Y, SERIES, progress=True)
     assert "2 models, 3 shifts" in capsys.readouterr().err
+
+
+def test_sets_of_different_size_share_the_lambda_of_the_smallest():
+    rows = [Y[:100], Y[:150], Y]
+    sets = {"a": [Q[:100], Q[:150], Q]}
+    curve = ckce.shift_curve(rows, sets)
+    assert (curve.smallest, curve.regularization) == (100, 100**-0.25)
+    for point, y, q in zip(curve.points, rows, sets["a"], strict=True):
+        assert point.ckce == ckce.ckce(y, q, regularization=100**-0.25)
+    said = "the sets have 100 to 200 rows: all are measured with the lambda of the smallest, 0.3162"
+    assert said in " ".join(str(curve).split())
+    assert curve.to_dict()["notes"][0].startswith(said)
+    assert curve.to_dict()["regularization"] == curve.regularization
+    # Nothing is said where nothing was chosen.
+    for other in (
+        ckce.shift_curve(Y, SERIES),
+        ckce.shift_curve(rows, sets, regularization=0.2),
+    ):
+        assert other.smallest is None
+        assert "smallest" not in str(other)
+        assert set(other.to_dict()["notes"]) == set(other.to_dict()["sentences"].values())
+    assert ckce.shift_curve(Y, SERIES).regularization == 200**-0.25
+
+
+def test_a_fixed_lambda_makes_sizes_comparable():
+    def of(n, seed, **fixed):
+        y, q = sample(n, 3, seed=seed)
+        return ckce.estimate(y, sharpened(q, 3.0), **fixed).debiased
+
+    fixed = {"bandwidth": 0.6, "regularization": 0.2}
+    few, many = range(16), range(3)
+    ratios = [
+        np.mean([of(4000, s, **options) for s in many])
+        / np.mean([of(250, s, **options) for s in few])
+        for options in ({}, fixed)
+    ]
+    assert ratios[0] > 1.3  # the default lambda falls with n
+    assert ratios[1] == pytest.approx(1.0, abs=0.12)

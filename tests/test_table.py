@@ -155,6 +155,8 @@ RESULTS = {
     "attribution": lambda: ckce.estimate(Y, Q).attribution(),
     "reliability_diagram": lambda: ckce.reliability_diagram(Y, Q),
     "report": lambda: ckce.report(Y, Q),
+    "brier_decomposition": lambda: ckce.brier_decomposition(Y, Q),
+    "ece_estimate": lambda: ckce.ece_estimate(Y, Q),
     "evaluate": lambda: ckce.evaluate(Y, Q),
 }
 
@@ -199,3 +201,35 @@ def test_estimates_of_a_comparison_know_the_names_of_the_classes():
     comparison = ckce.compare(names[Y], {"a": Q, "b": SHARP}, labels=names)
     assert comparison.estimates["a"].classes == ("x", "y", "z")
     assert dataclasses.is_dataclass(comparison.estimates["a"])
+
+
+def test_one_level_for_all():
+    options = {"level": 0.8}
+    e, j = ckce.estimate(Y, SHARP, **options), ckce.jkce_estimate(Y, SHARP, **options)
+    assert "80 % interval" in repr(e)
+    assert "80 % interval" in repr(j)
+    assert e.interval() == e.interval(0.8) == ckce.estimate(Y, SHARP).interval(0.8)
+    evaluation = ckce.evaluate(Y, SHARP, **options)
+    assert (evaluation.ckce.level, evaluation.jkce.level) == (0.8, 0.8)
+    low, high = evaluation.to_dict()["ckce_low"], evaluation.to_dict()["ckce_high"]
+    assert (low, high) == e.interval()
+    comparison = ckce.compare(Y, {"a": Q, "b": SHARP}, **options)
+    assert comparison.estimates["b"].level == 0.8
+    test = ckce.calibration_test(Y, SHARP, level=0.9, n_resamples=19)
+    assert test.to_dict()["level"] == 0.9
+    for strict, words in (
+        (0.5, "the model is miscalibrated"),
+        (0.999, "no sign of miscalibration"),
+    ):
+        assert words in repr(ckce.calibration_test(Y, SHARP, level=strict, n_resamples=19))
+
+
+def test_words_follow_the_test():
+    # An interval that reaches 0 beside a test that rejects: no word of "no sign".
+    assert in_words(-0.1, 0.2, 0.95, rejected=True) == "95 % interval 0 to 0.2000"
+    assert in_words(-0.1, 0.2, 0.95) == "95 % interval 0 to 0.2000: no sign of miscalibration"
+    assert "no sign" not in in_words(-0.2, -0.1, 0.95, rejected=True)
+    rejected = ckce.evaluate(Y, SHARP, test=99)
+    assert rejected.test.p_value < 0.05
+    assert "99 resamples: the model is miscalibrated" in repr(rejected)
+    assert "no sign" not in repr(rejected)

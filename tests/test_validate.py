@@ -158,3 +158,20 @@ def test_tensors():
     assert value == ckce.ckce(Y, rounded.astype(np.float16))
     with pytest.raises(TypeError, match=r"y_prob must be on the CPU, got a tensor on cuda.*\.cpu"):
         ckce.ckce(Y, Tensor(Q, device="cuda"))
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames_name_their_columns(library):
+    frames = pytest.importorskip(library)
+    names = np.array(["a", "b", "c"])
+
+    def frame(columns):
+        return frames.DataFrame({name: Q[:, k] for k, name in enumerate(columns)})
+
+    words = frames.Series(names[Y])
+    assert ckce.ckce(frames.Series(Y), frame("abc")) == ckce.ckce(Y, Q)
+    assert ckce.ckce(words, frame("abc")) == ckce.ckce(Y, Q)  # without a warning: the columns tell
+    with pytest.raises(ValueError, match="columns of y_prob must be in the order of the classes"):
+        ckce.ckce(words, frame("cab"))
+    turned = frames.Series(np.array(["c", "a", "b"])[Y])
+    assert ckce.ckce(turned, frame("cab"), labels=["c", "a", "b"]) == ckce.ckce(Y, Q)

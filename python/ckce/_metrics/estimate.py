@@ -65,8 +65,8 @@ def estimate(
     Notes
     -----
     Costs a second pass over the rows (``fourier``, ``cholesky``), O(n^3) (``exact`` up to
-    n = 2000), or a Cholesky factor of K that misses at most 1e-4 of the debias term (``exact``
-    above).
+    n = 2000), or a Cholesky factor of K that leaves at most 1e-3 of the debias term to a first-order
+    correction (``exact`` above).
 
     Examples
     --------

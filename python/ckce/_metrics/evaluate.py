@@ -78,15 +78,15 @@ def evaluate(
     >>> y_true = [0, 1, 1, 0, 1, 0]
     >>> ckce.evaluate(y_true, [0.1, 0.8, 0.4, 0.3, 0.9, 0.6])
     n = 6, m = 2, CKCE exact, JKCE exact, bandwidth 0.424264
-    accuracy           0.6667  mean confidence 0.7500
+    accuracy           0.6667   mean confidence 0.7500
     log loss           0.4372
-    Brier              0.2900  calibration 0.2900 + refinement 0.0000 + within bins 0.0000
+    Brier              0.2900   calibration 0.2900 + refinement 0.0000 + within bins 0.0000
     CKCE               0.00387  floor 0.0504: the mean of a calibrated model
-    debiased          -0.0343  too few rows to tell: fewer than 50
-    JKCE              -0.0857  unbiased; too few rows to tell: fewer than 50
-    ECE (top label)    0.3167  overconfident by 0.0833
-    ECE (class-wise)   0.3167  mean over classes
-    ECE (simplex)      0.6333  10 bins per class, 6 occupied, 6 with one sample; mostly noise
+    debiased          -0.0343   too few rows to tell: fewer than 50
+    JKCE              -0.0857   unbiased; too few rows to tell: fewer than 50
+    ECE (top label)    0.3167   overconfident by 0.0833
+    ECE (class-wise)   0.3167   mean over classes
+    ECE (simplex)      0.6333   10 bins per class, 6 occupied, 6 with one sample; mostly noise
     signature         ckce|v0.1|method:exact|k:linear_gaussian|gamma:0.42426406871192857(median)|lam:n^-0.25|n:6|m:2|p:float64
     """
     level, resamples = check_level(level), check_test(test, regularization)

@@ -94,9 +94,8 @@ class CKCEAccumulator:
     Notes
     -----
     An update costs O(n d^2), d = m + 2 D features, or O(n d (d + m)) with d = r landmarks; `compute`
-    O(d^3). The state has about d (d + m)
-    numbers, 2 d^2 more with `debias`: 1.2 MB for m = 10, 52 MB for m = 1000 (D = 100). Up to
-    1023 rows wait in it until a block is full; a saved state contains them. Two classes: an update
+    O(d^3). The state has about d (d / 2 + m) numbers, d^2 more with `debias`; docs/streaming.md has
+    its sizes. Up to 1023 rows wait in it until a block is full; a saved state contains them. Two classes: an update
     costs O(n), and the state has at most 191 / bandwidth numbers (1.5 kB a cell).
 
     Examples
