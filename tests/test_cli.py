@@ -904,11 +904,12 @@ def test_one_surface():
     functions = (ckce.estimate, ckce.evaluate, ckce.compare, ckce.report, ckce.calibration_test)
     parameters = [inspect.signature(function).parameters for function in functions]
     shared = {"method": "auto", "bandwidth": "median", "regularization": None, "reduction": None}
-    shared |= {"level": 0.95, "sample_weight": None, "labels": None, "input": "probs"}
+    shared |= {"sample_weight": None, "labels": None, "input": "probs"}
     shared |= {"kernel": "linear_gaussian", "random_state": 0, "normalize": False}
     for name, default in shared.items():
         assert [found[name].default for found in parameters] == [default] * len(functions), name
-    # An estimate has no test, and a test is one.
+    # The level of an estimate is that of its interval(level). It has no test, and a test is one.
+    assert [found["level"].default for found in parameters[1:]] == [0.95] * 4
     assert ["test" in found for found in parameters] == [False, True, True, True, False]
     (commands,) = [action for action in make_parser()._actions if isinstance(action.choices, dict)]
     words = ["--level", "--test", "--no-test", "--reduction", "--weights", "--input", "--method"]

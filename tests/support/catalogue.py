@@ -338,10 +338,10 @@ NO_LOO = [({"regularization": "0.1"}, TypeError, "regularization must be a numbe
 # Of one function, besides.
 OWN_OPTIONS = {
     "ckce": LOO,
-    "estimate": LOO + LEVEL,
+    "estimate": LOO,
     "CKCEAccumulator.from_sample": NO_LOO,
     "jkce": JKCE_OPTIONS,
-    "jkce_estimate": JKCE_OPTIONS + LEVEL,
+    "jkce_estimate": JKCE_OPTIONS,
     "ece": BINS + NORMS,
     "ece_estimate": BINS + NORMS,
     "brier_decomposition": BINS,

@@ -42,7 +42,6 @@ class Evaluated:
     estimate: Estimate
     record: ComparedModel
     halves: tuple[float, float] | None  # CKCE by each half of the frequencies
-    constant: bool  # all predictions are equal
 
 
 def compare(
@@ -181,7 +180,6 @@ def _comparison(evaluated: Mapping[str, Evaluated], level: float, resamples: int
             best.n_samples,
             best.bandwidth,
             _own_medians(evaluated),
-            [name for name in names if evaluated[name].constant],
         ),
         estimates={name: evaluated[name].estimate for name in names},
         level=level,
@@ -309,8 +307,9 @@ def _evaluate(
         sharpness=reduced.sharpness / reduced.weight,
         ckce_error=None if e.bound is None else e.bound + (e.debias_error or 0.0),
         p_value=p_value,
+        constant=is_constant(samples.probs),
     )
-    return Evaluated(solved, e, record, _halves(solved), is_constant(samples.probs))
+    return Evaluated(solved, e, record, _halves(solved))
 
 
 def _halves(problem: Problem) -> tuple[float, float] | None:

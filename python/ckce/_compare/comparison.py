@@ -42,6 +42,8 @@ class ComparedModel:
         Bound on what the method leaves out of `ckce` and `ckce_debiased`; None for ``fourier``.
     p_value : float or None
         Of the exact test of calibration, if it was asked for.
+    constant : bool
+        Whether the model predicts the same for all rows.
     """
 
     name: str
@@ -61,6 +63,7 @@ class ComparedModel:
     sharpness: float
     ckce_error: float | None
     p_value: float | None
+    constant: bool = False
 
 
 @dataclass(frozen=True)

@@ -28,14 +28,10 @@ def guard_rails(
     n_samples: int,
     bandwidth: float | None,
     own: Mapping[str, float],
-    constant: Sequence[str],
 ) -> tuple[GuardRail, ...]:
-    """What speaks against reading too much into a comparison.
-
-    `own` are the models' median distances, `constant` the models whose predictions are all equal.
-    """
+    """What speaks against reading too much into a comparison; `own` are the models' medians."""
     rails = [
-        *_constant(constant),
+        *_constant([model.name for model in models if model.constant]),
         *_bandwidths(bandwidth, own),
         *_rank_disagreement(models, pairs),
         *_marginals(models),

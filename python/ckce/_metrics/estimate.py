@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckce import _core
-from ckce._input import KernelLike, check_level
+from ckce._input import KernelLike
 from ckce._methods import Method
 from ckce._metrics.ckce import solve
 from ckce._problem import Problem, settle
@@ -21,7 +21,6 @@ def estimate(
     y_true: Any,
     y_prob: Any,
     *,
-    level: float = 0.95,
     method: str | Method = "auto",
     kernel: KernelLike = "linear_gaussian",
     bandwidth: float | str = "median",
@@ -50,8 +49,6 @@ def estimate(
 
     Parameters
     ----------
-    level : float
-        Of the interval that is printed, and of ``interval()``.
     y_true, y_prob, method, kernel, bandwidth, regularization, reduction, label_kernel,
     sample_weight, labels, random_state, input, normalize, n_threads, progress
         As in `ckce`.
@@ -77,7 +74,6 @@ def estimate(
     >>> e.signature
     'ckce|v0.1|method:exact|k:linear_gaussian|gamma:0.4949747468305833(median)|lam:n^-0.25|n:4|m:2|p:float64'
     """
-    level = check_level(level)
     problem = settle(
         "ckce",
         y_true,
@@ -95,7 +91,7 @@ def estimate(
         normalize=normalize,
         n_threads=n_threads,
     )
-    return estimate_of(problem, progress, level)
+    return estimate_of(problem, progress)
 
 
 @dataclass(frozen=True)
@@ -143,7 +139,7 @@ class Estimate:
     classes : tuple
         The classes, in the order of the columns.
     level : float
-        Of the interval, unless it is asked for with another.
+        Of the interval, unless it is asked for with another; that of `evaluate` or `compare`.
     """
 
     value: float

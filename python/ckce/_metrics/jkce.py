@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckce import _core
-from ckce._input import KernelLike, check_choice, check_level
+from ckce._input import KernelLike, check_choice
 from ckce._methods import Blocks, Exact, Method
 from ckce._problem import Problem, Progress, part, progress_bar, settle
 from ckce._results import FEW_ROWS, Facts, in_words, interval
@@ -122,7 +122,6 @@ def jkce_estimate(
     y_true: Any,
     y_prob: Any,
     *,
-    level: float = 0.95,
     method: str | Method = "auto",
     kernel: KernelLike = "linear_gaussian",
     bandwidth: float | str = "median",
@@ -150,8 +149,6 @@ def jkce_estimate(
 
     Parameters
     ----------
-    level : float
-        Of the interval that is printed, and of ``interval()``.
     y_true, y_prob, method, kernel, bandwidth, reduction, label_kernel, sample_weight, labels,
     random_state, input, normalize, n_threads, progress
         As in `jkce`.
@@ -172,7 +169,6 @@ def jkce_estimate(
     >>> print(f"{e.value:.4f} +- {e.se:.4f}, biased {e.biased:.4f}")
     -0.0794 +- 0.1051, biased 0.0373
     """
-    level = check_level(level)
     problem = settle(
         "jkce",
         y_true,
@@ -189,7 +185,7 @@ def jkce_estimate(
         normalize=normalize,
         n_threads=n_threads,
     )
-    return jkce_estimate_of(problem, progress, level)
+    return jkce_estimate_of(problem, progress)
 
 
 @dataclass(frozen=True)
@@ -218,7 +214,7 @@ class JkceEstimate:
     signature : str
         Names everything that changes the number.
     level : float
-        Of the interval, unless it is asked for with another.
+        Of the interval, unless it is asked for with another; that of `evaluate` or `compare`.
     """
 
     value: float

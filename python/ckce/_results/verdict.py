@@ -21,6 +21,8 @@ class Model(Protocol):
     def ckce_low(self) -> float: ...
     @property
     def p_value(self) -> float | None: ...
+    @property
+    def constant(self) -> bool: ...
 
 
 def lean(model: Model) -> str:
@@ -55,6 +57,8 @@ def advice(model: Model, n_samples: int, level: float) -> str:
     """What to do next."""
     if n_samples < FEW_ROWS:
         return f"too few rows to tell: collect at least {FEW_ROWS}, better 1000"
+    if model.constant:
+        return "always predicts the same: a baseline to beat, whatever its calibration"
     if not model.ckce_low > 0.0 and not _rejected(model, level):
         return "no sign of miscalibration: nothing to do; more rows would tell more"
     if abs(model.mean_confidence - model.accuracy) >= GAP:
