@@ -895,7 +895,7 @@ def test_a_report_without_a_test(run):
     assert code == 1
     assert "whole numbers" in err
     assert run("report weighted.npz --weights w --no-test")[0] == 0
-    assert '"p_value": null' in Path("ckce-report.html").read_text()
+    assert "p_value&quot;: null" in Path("ckce-report.html").read_text()
     assert json.loads(run("score weighted.npz --weights w --no-test")[1])["p_value"] is None
 
 

@@ -36,7 +36,9 @@ def outputs():
     notebook = nbformat.v4.new_notebook(cells=cells)
     client = nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3")
     try:
-        client.execute()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.delenv("MPLBACKEND", raising=False)  # as in a notebook, where nobody sets it
+            client.execute()
     except nbclient.exceptions.CellExecutionError:
         raise
     except Exception as error:  # no kernel is registered, or none can start here
