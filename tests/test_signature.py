@@ -55,7 +55,7 @@ FIELDS = {
     ("blocks", "size"): (ckce.Blocks(), [2, 7]),  # of JKCE
 }
 # What moves the number only through the data, or not at all.
-SILENT = {"level", "labels", "n_threads", "progress"}
+SILENT = {"labels", "n_threads", "progress"}
 
 
 def test_every_parameter_is_here():
