@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from ckce import _core
+
 LONG = np.longdouble
 KERNELS = ("linear_gaussian", "gaussian", "laplace")
 
@@ -76,6 +78,23 @@ def truth(
         np.sqrt(w @ out["influence"] ** 2 / (total - 1) / total) if total > 1 else LONG("nan")
     )
     return out
+
+
+def cells(y, q, *, kernel, bandwidth, regularization, label_kernel=None, sample_weight=None):
+    """The solution in one pass, also of few rows, for which `ckce` takes the Gram matrix."""
+    w = np.ones(len(y)) if sample_weight is None else sample_weight
+    kept, total, factor = w > 0, w.sum(), None
+    if label_kernel is not None:
+        values, vectors = np.linalg.eigh(label_kernel)
+        factor = np.asfortranarray(vectors * np.sqrt(values.clip(0)))
+    return _core.ckce_two_classes(
+        *(q[kept], y[kept], w[kept], factor),
+        kernel=_core.Kernel(kernel, bandwidth),
+        ridge=(total**-0.25 if regularization is None else regularization) * total,
+        full=True,
+        n_threads=1,
+        progress=None,
+    )
 
 
 def predictions(rng, n):

@@ -74,7 +74,7 @@ namespace {
 // u'dS f and dB by 2 u'dB, at most |u|_1 |f|_1 and |u|_1 times that. (What the jitter of
 // factor_moments leaves is of second order.) The factorisation rounds K~ + ridge I and b, which
 // adds 2 eps |U_c| (ridge |V_c| + |r_c|). kRounding = 32 and 16 stand for the lengths of sums, as
-// elsewhere; on 11,100 random problems (bandwidth 1e-6 .. 1e3, lambda 1e-8 .. 10, weights 0 .. 1e6;
+// elsewhere; on 8,100 random problems (bandwidth 1e-6 .. 1e3, lambda 1e-8 .. 10, weights 0 .. 1e6;
 // studies/two_classes.py) the error was at most 0.53 of the certificate.
 //
 // Rows that miss the simplex by delta (binary_rows.hpp) move the Gaussian by

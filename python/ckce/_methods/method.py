@@ -14,6 +14,8 @@ from ckce._input import Kernel
 
 Progress = Callable[[float], None] | None
 _FEW_ROWS = 160
+#: The Gram matrix rounds exponents by eps / bandwidth, which its bound does not count.
+_GRAM_BANDWIDTH = 1e-3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,7 +47,8 @@ class Rows:
     @property
     def on_a_line(self) -> bool:
         """Whether that is done: a few rows take the Gram matrix, as fast, off the simplex too."""
-        return self.shape[0] > _FEW_ROWS and self.could_be_a_line
+        few = self.shape[0] <= _FEW_ROWS and (self.bandwidth or 0.0) >= _GRAM_BANDWIDTH
+        return self.could_be_a_line and not few
 
 
 class Method:
