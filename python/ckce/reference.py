@@ -33,18 +33,18 @@ def linear(p: Array, q: Array, bandwidth: float) -> Array:
 
 
 def gaussian(p: Array, q: Array, bandwidth: float) -> Array:
-    """exp(-|p - q|^2 / (2 bandwidth^2))."""
+    """``exp(-|p - q|^2 / (2 bandwidth^2))``."""
     gram: Array = np.exp(-(_distances(p, q, 2) ** 2) / (2 * bandwidth**2))
     return gram
 
 
 def linear_gaussian(p: Array, q: Array, bandwidth: float) -> Array:
-    """p'q + exp(-|p - q|^2 / (2 bandwidth^2)), the kernel of the paper."""
+    """``p'q + exp(-|p - q|^2 / (2 bandwidth^2))``, the kernel of the paper."""
     return linear(p, q, bandwidth) + gaussian(p, q, bandwidth)
 
 
 def laplace(p: Array, q: Array, bandwidth: float) -> Array:
-    """exp(-|p - q|_1 / bandwidth)."""
+    """``exp(-|p - q|_1 / bandwidth)``."""
     gram: Array = np.exp(-_distances(p, q, 1) / bandwidth)
     return gram
 
@@ -85,7 +85,7 @@ def gram(kernel: Kernel, p: Array, q: Array, bandwidth: float) -> Array:
 def median_bandwidth(
     y_prob: Array, kernel: str = "linear_gaussian", sample_weight: npt.NDArray[Any] | None = None
 ) -> float:
-    """Median of the pair distances |q_i - q_j|, i < j (L1 for ``"laplace"``, else L2, unsquared).
+    """Median of the distances ``|q_i - q_j|``, i < j (L1 for ``"laplace"``, else L2, unsquared).
 
     A zero median is replaced by the median of the positive distances, else by 1.
 
@@ -176,7 +176,7 @@ def ckce(
 
     Examples
     --------
-    One sample: k |r|^2 / (k + 1)^2 with k = 1.5, |r|^2 = 0.5.
+    One sample: ``k |r|^2 / (k + 1)^2`` with k = 1.5, ``|r|^2 = 0.5``.
 
     >>> round(ckce(np.array([0]), np.array([[0.5, 0.5]]), bandwidth=1.0), 12)
     0.12
@@ -233,7 +233,8 @@ def floor(
 ) -> float:
     """Mean of CKCE over labels drawn from the predictions.
 
-    sum_i A_ii (sum_j q_ij L_jj - q_i' L q_i); the bracket is 1 - |q_i|^2 for the Kronecker kernel.
+    sum_i A_ii (sum_j q_ij L_jj - q_i' L q_i); the bracket is ``1 - |q_i|^2`` for the
+    Kronecker kernel.
     Parameters as in `ckce`; `y_true` is not used.
 
     Returns
@@ -323,8 +324,8 @@ def loo_error(
 ) -> float:
     """Leave-one-out error of the kernel ridge regression of r = e_y - q on q.
 
-    The mean over i of |r_i - f_i(q_i)|^2 (under L), where f_i is fitted without sample i and with the
-    ridge c = lambda n of all samples. Parameters as in `ckce`.
+    The mean over i of ``|r_i - f_i(q_i)|^2`` (under L), where f_i is fitted without sample i and with
+    the ridge c = lambda n of all samples. Parameters as in `ckce`.
 
     Returns
     -------
@@ -345,7 +346,7 @@ def loo_error(
 
 
 def fourier_features(y_prob: Array, frequencies: Array, linear_part: bool = True) -> Array:
-    """Feature map [q | cos(w_j'q) / sqrt(D) | sin(w_j'q) / sqrt(D)].
+    """Feature map ``[q | cos(w_j'q) / sqrt(D) | sin(w_j'q) / sqrt(D)]``.
 
     Parameters
     ----------
@@ -399,9 +400,10 @@ def ckce_fourier(
     sample_weight: npt.NDArray[Any] | None = None,
     label_kernel: Array | None = None,
 ) -> float:
-    """CKCE with Fourier features, |C_{Z|Q} - C_{Y|Q}|_F^2.
+    """CKCE with Fourier features, ``|C_{Z|Q} - C_{Y|Q}|_F^2``.
 
-    C_{Y|Q} = Psi_Y Phi* (Phi Phi* + lambda n I)^-1, C_{Z|Q} = M_Z Phi* (Phi Phi* + lambda n I)^-1.
+    ``C_{Y|Q} = Psi_Y Phi* (Phi Phi* + lambda n I)^-1`` and
+    ``C_{Z|Q} = M_Z Phi* (Phi Phi* + lambda n I)^-1``.
 
     Parameters
     ----------
@@ -478,7 +480,7 @@ def ckce_cholesky(
     sample_weight: npt.NDArray[Any] | None = None,
     label_kernel: Array | None = None,
 ) -> float:
-    """CKCE with the pivoted Cholesky factor of K_QQ as features, |C_{Z|Q} - C_{Y|Q}|_F^2.
+    """CKCE with the pivoted Cholesky factor of K_QQ as features, ``|C_{Z|Q} - C_{Y|Q}|_F^2``.
 
     Pivots are chosen on the unweighted Gram matrix of the rows of positive weight.
 
@@ -545,7 +547,7 @@ def ckce_landmarks(
     sample_weight: npt.NDArray[Any] | None = None,
     label_kernel: Array | None = None,
 ) -> float:
-    """CKCE with features of landmarks (Nystroem), |C_{Z|Q} - C_{Y|Q}|_F^2.
+    """CKCE with features of landmarks (Nystroem), ``|C_{Z|Q} - C_{Y|Q}|_F^2``.
 
     Parameters
     ----------
@@ -865,7 +867,7 @@ def brier_decomposition(
 
 
 def brier(y_true: Labels, y_prob: Array, sample_weight: npt.NDArray[Any] | None = None) -> float:
-    """Brier score, the mean of |e_y - q|^2 over samples (all classes, not halved for two).
+    """Brier score, the mean of ``|e_y - q|^2`` over samples (all classes, not halved for two).
 
     Examples
     --------

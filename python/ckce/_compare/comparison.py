@@ -36,7 +36,7 @@ class ComparedModel:
         Debiased CKCE, its standard error and interval: what models are ranked by. The ends are as
         computed, also below 0; tables show the part above.
     sharpness : float
-        Mean of |q|^2: from 1/m for uniform to 1 for certain predictions; of [1 - c, c] with
+        Mean of ``|q|^2``: from 1/m for uniform to 1 for certain predictions; of [1 - c, c] with
         ``reduction="top_label"``.
     ckce_error : float or None
         Bound on what the method leaves out of `ckce` and `ckce_debiased`; None for ``fourier``.

@@ -1,0 +1,44 @@
+"""
+A language model answers multiple-choice questions
+==================================================
+
+A language model gives a log-probability to each answer A, B, C and D. Can you trust its confidence, and does a
+temperature help? The script makes the log-probabilities of 2,000 questions: the model knows the topic, but its
+logits are too large by a factor of 1.8. Replace ``logits`` and ``answer`` with your own.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import ckce
+
+rng = np.random.default_rng(0)
+honest = rng.normal(size=(2000, 4)) * rng.choice([0.5, 1.5, 3.0], size=(2000, 1))
+truth = np.exp(honest) / np.exp(honest).sum(axis=1, keepdims=True)
+answer = (rng.random((2000, 1)) > truth.cumsum(axis=1)[:, :3]).sum(axis=1)
+logits = 1.8 * honest
+
+# %%
+# ``input="logits"`` applies a softmax to the four numbers of each question. ``labels`` names the answers.
+choices = np.array(["A", "B", "C", "D"])
+options = {"labels": choices, "input": "logits"}
+print(ckce.evaluate(choices[answer], logits, test=True, **options))
+
+# %%
+# Temperature scaling divides the logits by one number. It is chosen on one half of the questions by log loss,
+# and measured on the other half.
+fit, new = slice(0, 1000), slice(1000, 2000)
+temperatures = np.linspace(0.5, 4, 36)
+losses = [ckce.log_loss(answer[fit], logits[fit] / t, input="logits") for t in temperatures]
+best = temperatures[np.argmin(losses)]
+print(f"temperature {best:.1f}")
+
+# %%
+# A comparison on the other half says whether the improvement is real.
+models = {"as it is": logits[new], f"temperature {best:.1f}": logits[new] / best}
+comparison = ckce.compare(choices[answer[new]], models, **options)
+print(comparison)
+
+# %%
+ckce.reliability_diagram(choices[answer[new]], models, **options).plot()
+plt.show()

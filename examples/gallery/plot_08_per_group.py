@@ -1,0 +1,47 @@
+"""
+Is the model calibrated in every group?
+=======================================
+
+A model can be calibrated on average and wrong in every group. Measure each group on its own, with the same
+bandwidth and the same lambda for all, because the defaults depend on the data and on the number of rows.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import ckce
+
+# %%
+# A model that does not know the group: the events are more frequent in the north than in the south, by the same
+# amount.
+rng = np.random.default_rng(0)
+group = rng.choice(["north", "south", "west"], size=6000, p=[0.3, 0.3, 0.4])
+risk = rng.beta(2, 3, size=6000)
+offset = np.select([group == "north", group == "south"], [0.6, -0.6], 0.0)
+odds = np.log(risk / (1 - risk)) + offset
+event = (rng.random(6000) < 1 / (1 + np.exp(-odds))).astype(int)
+
+# %%
+# The whole looks good.
+whole = ckce.estimate(event, risk)
+print(whole)
+
+# %%
+# The groups do not. The settings of the whole are kept.
+fixed = {"bandwidth": whole.bandwidth, "regularization": whole.regularization}
+parts = {
+    name: ckce.estimate(event[group == name], risk[group == name], **fixed)
+    for name in ("north", "south", "west")
+}
+for name, part in parts.items():
+    low, high = part.interval()
+    print(f"{name:6}  n = {part.n_samples}  debiased {part.debiased:7.4f}  {low:.4f} to {high:.4f}")
+
+# %%
+# The diagram shows the direction: events are more frequent than predicted in the north, and less in the south.
+figure, axes = plt.subplots(1, 3, figsize=(9, 3.2), layout="constrained")
+for ax, name in zip(axes, parts, strict=True):
+    rows = group == name
+    ckce.reliability_diagram(event[rows], risk[rows], target=1).plot(ax=ax)
+    ax.set_title(name)
+plt.show()
