@@ -10,6 +10,8 @@ from ckce import _core, reference
 BANDWIDTH = 0.5
 KINDS = ["linear", "fourier", "landmarks", "cholesky"]
 
+RANDOM = {"tol": 0.0, "pivoting": _core.Pivoting.random, "seed": 0}
+
 
 def core_kernel(name="linear_gaussian"):
     return _core.Kernel(name, BANDWIDTH)
@@ -133,7 +135,7 @@ def test_landmarks_certify_the_distance_to_the_kernel(kernel, count, concentrati
         y, q = sample(n, m, concentration=concentration)
         _, pool = sample(600, m, seed=5, concentration=concentration)
         chosen = _core.choose_landmarks(
-            pool, kernel=core_kernel(kernel), count=count, seed=0, n_threads=2
+            pool, kernel=core_kernel(kernel), count=count, n_threads=2, **RANDOM
         )
         points = np.asfortranarray(pool[chosen])
         while _core.landmark_factor(points, kernel=core_kernel(kernel), n_threads=1)[1]:
@@ -148,7 +150,7 @@ def test_landmarks_certify_the_distance_to_the_kernel(kernel, count, concentrati
 def test_landmarks_that_are_all_rows_are_certified_tightly():
     y, q = sample(200, 3)
     points = np.asfortranarray(
-        q[_core.choose_landmarks(q, kernel=core_kernel(), count=200, seed=0, n_threads=1)]
+        q[_core.choose_landmarks(q, kernel=core_kernel(), count=200, n_threads=1, **RANDOM)]
     )
     solution = solve(place(points), y, q, 200**0.75)
     assert solution.bound <= 1e-4 * solution.value

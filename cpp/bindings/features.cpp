@@ -70,15 +70,15 @@ void bind_features(py::module_& module) {
       py::arg("frequencies"));
   module.def(
       "choose_landmarks",
-      [](const py::array& sample, const Kernel& kernel, Index count, std::uint64_t seed,
-         int n_threads) {
+      [](const py::array& sample, const Kernel& kernel, Index count, double tol, Pivoting pivoting,
+         std::uint64_t seed, int n_threads) {
         const Probs view = view_probs(sample);
         return run(n_threads, [&](Parallel& parallel) {
-          return choose_landmarks(kernel, view, count, seed, parallel);
+          return choose_landmarks(kernel, view, count, tol, pivoting, seed, parallel);
         });
       },
-      py::arg("sample"), py::kw_only(), py::arg("kernel"), py::arg("count"), py::arg("seed"),
-      py::arg("n_threads"));
+      py::arg("sample"), py::kw_only(), py::arg("kernel"), py::arg("count"), py::arg("tol"),
+      py::arg("pivoting"), py::arg("seed"), py::arg("n_threads"));
   module.def(
       "landmark_factor",
       [](const py::array& points, const Kernel& kernel, int n_threads) {

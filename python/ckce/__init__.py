@@ -7,11 +7,13 @@ __version__ = "0.1.0"
 
 # Every public name and its room, which is imported when the name is first asked for.
 _ROOMS = {
+    "_compare.common_ground": ("common_ground",),
     "_compare.compare": ("compare",),
     "_compare.comparison": ("ComparedModel", "ComparedPair", "Comparison", "GuardRail"),
     "_compare.curve": ("ShiftCurve", "ShiftPoint"),
     "_compare.sensitivity": ("Sensitivity",),
     "_compare.shift": ("shift_curve",),
+    "_compare.verdict": ("CommonGround",),
     "_config": ("show_config",),
     "_methods.blocks": ("Blocks",),
     "_methods.cholesky": ("Cholesky",),

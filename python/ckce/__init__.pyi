@@ -1,4 +1,5 @@
 # The public names, for type checkers; `_ROOMS` in __init__.py loads them.
+from ckce._compare.common_ground import common_ground as common_ground
 from ckce._compare.compare import (
     compare as compare,
 )
@@ -25,6 +26,9 @@ from ckce._compare.sensitivity import (
 )
 from ckce._compare.shift import (
     shift_curve as shift_curve,
+)
+from ckce._compare.verdict import (
+    CommonGround as CommonGround,
 )
 from ckce._config import (
     show_config as show_config,

@@ -121,11 +121,67 @@ def cholesky_features(
 
 def chebyshev_factor(frequencies: Doubles) -> Doubles: ...
 def choose_landmarks(
-    sample: Probs, *, kernel: Kernel, count: int, seed: int, n_threads: int
+    sample: Probs,
+    *,
+    kernel: Kernel,
+    count: int,
+    tol: float,
+    pivoting: Pivoting,
+    seed: int,
+    n_threads: int,
 ) -> list[int]: ...
 def landmark_factor(
     points: Doubles, *, kernel: Kernel, n_threads: int
 ) -> tuple[Doubles, list[int]]: ...
+
+# Two models at equal predictions.
+
+def power_features(n_classes: int) -> Features: ...
+def joined_features(parts: Sequence[Features]) -> Features: ...
+
+class GroundSums:
+    weight: float
+    xx: Doubles
+    xr: Doubles
+    diagonal: Doubles
+
+    def add(self, other: GroundSums) -> None: ...
+
+class Balance:
+    def __init__(self, *, columns: int, norm: int, regularization: float, eps: float) -> None: ...
+
+class Ground:
+    value_a: float
+    value_b: float
+    share: float
+    influence_a: Doubles
+    influence_b: Doubles
+
+def ground_sums(
+    probs: Probs,
+    labels: Labels,
+    weights: Doubles | None,
+    label_factor: Doubles | None,
+    *,
+    features: Features,
+    n_threads: int,
+    progress: Progress,
+) -> GroundSums: ...
+def common_ground(
+    probs_a: Probs,
+    labels_a: Labels,
+    probs_b: Probs,
+    labels_b: Labels,
+    weights: Doubles | None,
+    label_factor: Doubles | None,
+    *,
+    features: Features,
+    sums_a: GroundSums,
+    sums_b: GroundSums,
+    balances: Sequence[Balance],
+    n_threads: int,
+    progress: Progress,
+) -> list[Ground]: ...
 
 # CKCE.
 

@@ -569,6 +569,105 @@ def ckce_landmarks(
     return _primal(y_true, y_prob, phi, regularization, w, label_kernel)
 
 
+def power_features(y_prob: Array) -> Array:
+    """u(q_j), U = sum_j u(q_j) and q_j U for u(q) = q^1/2, q^3/2, q^2.
+
+    Parameters
+    ----------
+    y_prob : ndarray of shape (n, m)
+
+    Returns
+    -------
+    ndarray of shape (n, 6 m + 3)
+
+    Examples
+    --------
+    >>> power_features(np.array([[0.25, 0.75]])).shape
+    (1, 15)
+    """
+    columns = []
+    for power in (0.5, 1.5, 2.0):
+        u = y_prob**power
+        total = u.sum(axis=1, keepdims=True)
+        columns += [u, total, y_prob * total]
+    return np.hstack(columns)
+
+
+def common_ground(
+    y_true: tuple[Labels, Labels],
+    x: tuple[Array, Array],
+    y_prob: tuple[Array, Array],
+    *,
+    norm: int,
+    regularization: float,
+    eps: float,
+    sample_weight: npt.NDArray[Any] | None = None,
+    label_kernel: Array | None = None,
+) -> dict[str, Any]:
+    """CKCE of two models on their common ground, from the features of their predictions.
+
+    With C_M = X'X/N + eps I, S_M = X'R/N, P = (C_A + C_B)^-1, L_A = 2 C_B P, L_B = 2 C_A P,
+    O = L_A C_A - eps I and W_M = (O_dd + lambda I)^-1 L_M,d: |W_M S_M|^2 - sum_i |r_i|^2 |W_M x_i|^2/N^2.
+
+    Parameters
+    ----------
+    y_true, x, y_prob : pairs of ndarrays of shape (n,), (n, d + b) and (n, m)
+        Labels, features and predictions of the models A and B.
+    norm : int
+        d, the first columns of x, which carry the norm.
+    regularization, eps : float
+        lambda; and the ridge of the covariances.
+    sample_weight : ndarray of shape (n,), optional
+    label_kernel : ndarray of shape (m, m), optional
+
+    Returns
+    -------
+    dict
+        For A and B: ``plain`` |W S|^2, ``values`` without their diagonals, ``influence`` (2, n); and
+        ``se`` of the difference and ``share``.
+    """
+    w = _weights(sample_weight, len(x[0]))
+    total, (n, width) = w.sum(), x[0].shape
+    label = _label_gram(label_kernel, y_prob[0].shape[1])
+    r = [np.eye(q.shape[1])[y] - q for y, q in zip(y_true, y_prob, strict=True)]
+    eye, unit = np.eye(width), np.eye(norm)
+    c = [features.T @ np.diag(w) @ features / total + eps * eye for features in x]
+    s = [features.T @ np.diag(w) @ rest / total for features, rest in zip(x, r, strict=True)]
+    p = np.linalg.inv(c[0] + c[1])
+    ell = [2 * c[1] @ p, 2 * c[0] @ p]
+    o = (ell[0] @ c[0] - eps * eye)[:norm, :norm]
+    inverse = np.linalg.inv((o + o.T) / 2 + regularization * unit)
+
+    def directions(covariance: Array) -> float:
+        mu = np.linalg.eigvalsh((covariance + covariance.T) / 2)
+        return float(np.sum((mu / (mu + regularization)) ** 2))
+
+    plain, values, influence = np.empty(2), np.empty(2), np.empty((2, n))
+    for i, j in ((0, 1), (1, 0)):
+        weights_of_x = inverse @ ell[i][:norm]
+        f = weights_of_x @ s[i]
+        plain[i] = np.trace(f @ label @ f.T)
+        values[i] = plain[i]
+        for k in range(n):
+            moved = weights_of_x @ x[i][k]
+            values[i] -= w[k] * (r[i][k] @ label @ r[i][k]) * (moved @ moved) / total**2
+        h, z = inverse @ f, p @ s[i]
+        own = r[i] - x[i] @ (z + ell[i][:norm].T @ f / 2)
+        other = x[j] @ (z - ell[j][:norm].T @ f / 2)
+        t = np.sum((x[i] @ ell[i][:norm].T @ h @ label) * own, axis=1)
+        t += np.sum((x[j] @ ell[j][:norm].T @ h @ label) * other, axis=1)
+        influence[i] = 2 * (t - w @ t / total)
+    difference = influence[0] - influence[1]
+    widest = max(directions((covariance - eps * eye)[:norm, :norm]) for covariance in c)
+    return {
+        "plain": plain,
+        "values": values,
+        "influence": influence,
+        "se": float(np.sqrt(np.sum(w * difference**2) / (total - 1) / total)),
+        "share": directions(o) / widest,
+    }
+
+
 def jkce(
     y_true: Labels,
     y_prob: Array,

@@ -18,8 +18,9 @@ constexpr double kKernelRounding = 64.0;  // epsilons by which an entry of K may
 }  // namespace
 
 std::vector<Index> choose_landmarks(const Kernel& kernel, const Probs& sample, Index count,
-                                    std::uint64_t seed, Parallel& parallel) {
-  return factor_kernel(kernel, sample, count, 0.0, Pivoting::kRandom, seed, parallel).pivots();
+                                    double tol, Pivoting pivoting, std::uint64_t seed,
+                                    Parallel& parallel) {
+  return factor_kernel(kernel, sample, count, tol, pivoting, seed, parallel).pivots();
 }
 
 LandmarkFactor factor_landmarks(const Kernel& kernel, const Probs& points, Parallel& parallel) {

@@ -6,15 +6,17 @@
 #include <memory>
 #include <vector>
 
+#include "core/features/cholesky.hpp"
 #include "core/features/features.hpp"
 #include "core/kernels/kernel.hpp"
 
 namespace ckce {
 
-// Rows of the sample that make good landmarks, at most `count`: random pivots of its Cholesky
-// factor, down to the level of round-off. O(n count (m + count))
+// Rows of the sample that make good landmarks, at most `count`: pivots of its Cholesky factor,
+// until tr E <= tol tr K or the level of round-off. O(n count (m + count))
 std::vector<Index> choose_landmarks(const Kernel& kernel, const Probs& sample, Index count,
-                                    std::uint64_t seed, Parallel& parallel);
+                                    double tol, Pivoting pivoting, std::uint64_t seed,
+                                    Parallel& parallel);
 
 struct LandmarkFactor {
   Matrix factor;                // L (r, r), lower triangle

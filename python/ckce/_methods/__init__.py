@@ -8,6 +8,11 @@ from ckce._methods.blocks import Blocks
 from ckce._methods.cholesky import Cholesky
 from ckce._methods.exact import Exact
 from ckce._methods.fourier import Fourier
-from ckce._methods.landmarks import Landmarks, check_stored_factor, warn_of_missing
+from ckce._methods.landmarks import (
+    Landmarks,
+    check_stored_factor,
+    choose_points,
+    warn_of_missing,
+)
 from ckce._methods.linear import Linear
 from ckce._methods.method import Method, Rows

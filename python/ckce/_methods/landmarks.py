@@ -106,21 +106,17 @@ class Landmarks(Method):
         count = min(self.count, n)
         what = f"choosing {count} landmarks out of {n} rows"
         check_memory(8.0 * n * (count + 2.0 * m), what, "pass a smaller sample, or fewer landmarks")
-        core, threads = rows.core_kernel, rows.n_threads
-        chosen = _core.choose_landmarks(
-            rows.probs, kernel=core, count=count, seed=rows.seed, n_threads=threads
+        return Landmarks(
+            choose_points(
+                rows.probs,
+                rows.core_kernel,
+                count=count,
+                tol=0.0,
+                pivoting=_core.Pivoting.random,
+                seed=rows.seed,
+                n_threads=rows.n_threads,
+            )
         )
-        points = np.ascontiguousarray(rows.probs[chosen], dtype=np.float64)
-        fault = _fault(points) if chosen else "numbers that are not finite"
-        if fault is not None:  # the rows were checked, but they are still the caller's
-            raise ValueError(f"y_prob must not change while landmarks are chosen, got {fault}")
-        while True:
-            # In coordinates of their own, as wherever they are given: a last one may fall below the
-            # level of round-off that was above it in the sample's.
-            _, repeated = _core.landmark_factor(points, kernel=core, n_threads=threads)
-            if not repeated:
-                return Landmarks(points)
-            points = np.delete(points, repeated, axis=0)
 
     def factor(self, kernel: _core.Kernel, n_threads: int) -> NDArray[np.float64]:
         """L (r, r); landmarks that repeat each other are refused."""
@@ -135,6 +131,24 @@ class Landmarks(Method):
                 "pass their number to let them be chosen"
             )
         return factor
+
+
+def choose_points(
+    sample: NDArray[np.floating], kernel: _core.Kernel, *, n_threads: int, **how: Any
+) -> NDArray[np.float64]:
+    """Rows of a sample that make good landmarks, see `_core.choose_landmarks`."""
+    chosen = _core.choose_landmarks(sample, kernel=kernel, n_threads=n_threads, **how)
+    points = np.ascontiguousarray(sample[chosen], dtype=np.float64)
+    fault = _fault(points) if chosen else "numbers that are not finite"
+    if fault is not None:  # the rows were checked, but they are still the caller's
+        raise ValueError(f"y_prob must not change while landmarks are chosen, got {fault}")
+    while True:
+        # In coordinates of their own, as wherever they are given: a last one may fall below the
+        # level of round-off that was above it in the sample's.
+        _, repeated = _core.landmark_factor(points, kernel=kernel, n_threads=n_threads)
+        if not repeated:
+            return points
+        points = np.delete(points, repeated, axis=0)
 
 
 def check_stored_factor(points: NDArray[np.float64], factor: NDArray[np.float64]) -> None:

@@ -11,6 +11,7 @@ _ORDER = (
     "statistic",
     "reduction",
     "method",
+    "ground",
     "variant",
     "norm",
     "debias",

@@ -1,0 +1,214 @@
+"""Which of two models is better calibrated at equal predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ckce._compare.ground import Grounds
+from ckce._compare.guard_rails import is_constant
+from ckce._compare.models import check_models, shared_problems
+from ckce._compare.verdict import CommonGround, Pair, judge
+from ckce._input import KernelLike, Samples, check_level
+from ckce._metrics.estimate import standard_error
+from ckce._problem import (
+    Problem,
+    Settings,
+    Signature,
+    check_reduction,
+    check_regularization,
+    check_settings,
+    progress_bar,
+)
+
+#: Classes above which the sorted top 5 are compared.
+MANY_CLASSES = 20
+TOP = 5
+
+
+def common_ground(
+    y_true: Any,
+    y_prob_a: Any,
+    y_prob_b: Any,
+    *,
+    names: tuple[str, str] = ("A", "B"),
+    level: float = 0.95,
+    kernel: KernelLike = "linear_gaussian",
+    bandwidth: float | str = "median",
+    regularization: float | None = None,
+    reduction: str | None = None,
+    label_kernel: Any = None,
+    sample_weight: Any = None,
+    labels: Any = None,
+    random_state: int = 0,
+    input: str = "probs",
+    normalize: bool = False,
+    n_threads: int | None = None,
+    progress: bool | None = None,
+) -> CommonGround:
+    r"""Compare the calibration of two models at equal predictions.
+
+    CKCE also depends on how often a model predicts what: the same miscalibration seen through
+    narrower predictions gives a smaller value. Here both residual functions pass through one linear
+    operator. Over features x = [phi, balancing functions] with covariances C and P = (C_A + C_B)^-1,
+
+    .. math::
+        L_A = 2 C_B P, \quad L_B = 2 C_A P, \quad O = L_A C_A - \epsilon I, \qquad
+        \text{value}_M = \lVert (O + \lambda I)^{-1} L_M S_M \rVert^2 - \text{debias}_M ,
+
+    restricted to phi on the left. As :math:`L_A C_A = L_B C_B`, two models with the same residual
+    function have the same value, whatever they predict how often. Equal predictions give debiased
+    CKCE itself. Given the predictions, the value of a calibrated model has mean 0.
+
+    The comparison is made three times: as it is, with landmarks at a quarter of the bandwidth added
+    to the balancing functions, and with 10 eps. A difference is shown only where all three agree.
+
+    Parameters
+    ----------
+    y_true : array of shape (n_samples,), or dict of two such arrays
+        Labels; a dict by name where they differ between the models.
+    y_prob_a, y_prob_b : arrays of shape (n_samples, n_classes) or (n_samples,)
+        Predictions of the two models. Rows are paired: row i is the same case for both.
+    names : tuple of two str
+        What the models are called.
+    level : float
+        Of the interval; a difference is shown if all three p-values are below 1 - level.
+    kernel : {"linear_gaussian", "gaussian"}
+        A kernel with a Gaussian part.
+    bandwidth : float or "median"
+        The pooled median of both models by default.
+    regularization : float, optional
+        lambda; by default n^(-1/4).
+    reduction : {"top_label"}, optional
+        Compare confidence calibration only. Above 20 classes the five largest probabilities, in
+        order, and the rest are compared by default.
+    label_kernel, sample_weight, labels, random_state, input, normalize, n_threads, progress
+        As in `ckce`.
+
+    Returns
+    -------
+    CommonGround
+        Its `sentence` is the answer, and `verdict` and `better` are for programs.
+
+    Notes
+    -----
+    It compares the models only where both predict: `share` says how much that is. Miscalibration
+    finer than half the bandwidth is not balanced with many classes. See docs/comparing.md.
+
+    Cost: O(n r^2) for r features, about 250 with 10 classes; memory independent of n.
+
+    Examples
+    --------
+    >>> import ckce
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> good = rng.dirichlet([1, 1, 1], size=2000)
+    >>> y_true = (rng.random((2000, 1)) > good.cumsum(axis=1)[:, :2]).sum(axis=1)
+    >>> sharp = good**2 / (good**2).sum(axis=1, keepdims=True)
+    >>> c = ckce.common_ground(y_true, sharp, good, names=("sharp", "good"))
+    >>> c.verdict, c.better
+    ('different', 'good')
+    >>> print(c.sentence[:60])
+    At equal predictions good is better calibrated than sharp (d
+    """
+    level = check_level(level)
+    check_reduction(reduction, ("top_label",))
+    check_regularization(regularization, loo=False)
+    settings = check_settings(
+        "ckce",
+        kernel=kernel,
+        bandwidth=bandwidth,
+        regularization=regularization,
+        reduction=reduction,
+        label_kernel=label_kernel,
+        random_state=random_state,
+        n_threads=n_threads,
+    )
+    models = check_models(
+        y_true,
+        dict(zip(_check_names(names), (y_prob_a, y_prob_b), strict=True)),
+        labels=labels,
+        sample_weight=sample_weight,
+        input=input,
+        normalize=normalize,
+        n_threads=settings.n_threads,
+    )
+    with progress_bar(progress, f"common ground of {names[0]} and {names[1]}"):
+        problems = ground_problems(models, settings)
+        grounds = Grounds(problems)
+        own = [grounds.own(name) for name in names]
+        spread = own[0].influence - own[1].influence
+        pair = pair_of(
+            grounds,
+            names,
+            own=(
+                (own[0].value - own[0].debias) - (own[1].value - own[1].debias),
+                standard_error(spread, problems[names[0]].samples.weights),
+            ),
+        )
+    n_classes = models[names[0]].m
+    return judge([pair], level, _signature(problems[names[0]], grounds, level, n_classes))[0]
+
+
+def ground_problems(models: Mapping[str, Samples], settings: Settings) -> dict[str, Problem]:
+    """Problems of checked models as the verdict reads them."""
+    kernel = settings.kernel
+    if kernel.spectrum != "gaussian":
+        raise ValueError(
+            "kernel must have a Gaussian part where models are compared at equal predictions "
+            f"('linear_gaussian' or 'gaussian'), got {kernel}; use ckce.estimate for values of "
+            "single models"
+        )
+    many = settings.reduction is None and next(iter(models.values())).m > MANY_CLASSES
+    if many and settings.label_kernel is not None:
+        raise ValueError(
+            f"label_kernel must be None above {MANY_CLASSES} classes, where the {TOP} largest "
+            "probabilities are compared: labels become ranks"
+        )
+    if many:
+        models = {name: _top(samples) for name, samples in models.items()}
+    return shared_problems(models, replace(settings, method=None))
+
+
+def pair_of(grounds: Grounds, names: tuple[str, str], own: tuple[float, float]) -> Pair:
+    """A pair before it is judged, with its difference of debiased CKCE and the standard error."""
+    constant = [name for name in names if is_constant(grounds.models[name].probs)]
+    return Pair(
+        names=names,
+        ground=grounds.pair(names) if grounds.has_rows else None,
+        own=own,
+        constant=constant[0] if len(constant) == 1 else None,
+        n_samples=grounds.weight,
+        balancing=grounds.map.balancing,
+    )
+
+
+def _signature(problem: Problem, grounds: Grounds, level: float, n_classes: int) -> str:
+    shared = ("k", "gamma", "lam", "reduction", "n", "m", "w", "l", "in", "p")
+    words = {key: word for key, word in problem.signature.words.items() if key in shared}
+    if problem.reduction is None and n_classes > MANY_CLASSES:
+        words.update(reduction=f"top_k({TOP})", m=str(n_classes))
+    return str(
+        Signature("common_ground", {**words, "ground": grounds.map.word, "level": repr(level)})
+    )
+
+
+def _check_names(names: Any) -> tuple[str, str]:
+    pair = tuple(names) if isinstance(names, (tuple, list)) else names
+    good = isinstance(pair, tuple) and len(pair) == 2 and all(isinstance(n, str) for n in pair)
+    if not good or pair[0] == pair[1]:
+        raise ValueError(f"names must be two different strings, got {names!r}")
+    return pair
+
+
+def _top(samples: Samples) -> Samples:
+    """The largest probabilities in order, and the rest; labels become ranks."""
+    order = np.argsort(-samples.probs, axis=1, kind="stable")[:, :TOP]
+    top = np.take_along_axis(samples.probs, order, axis=1).astype(np.float64)
+    rest = np.maximum(1.0 - top.sum(axis=1), 0.0)
+    hits = order == samples.labels[:, None]
+    ranks = np.where(hits.any(axis=1), hits.argmax(axis=1), TOP)
+    return replace(samples, labels=ranks, probs=np.column_stack([top, rest]), names=None)

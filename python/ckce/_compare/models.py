@@ -1,0 +1,75 @@
+"""Models that are compared: their predictions, checked, and the settings that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ckce._input import Samples, check_rows, check_samples, within
+from ckce._methods import Fourier
+from ckce._problem import Problem, Settings, choose_by_loo, median_of, problem_of, top_label
+
+
+def check_models(y_true: Any, y_prob: Any, **options: Any) -> dict[str, Samples]:
+    """Checked samples of every model, all of one shape."""
+    if not isinstance(y_prob, Mapping):
+        raise TypeError(
+            f"y_prob must be a dict of predictions by model, got {type(y_prob).__name__}; use "
+            "ckce.evaluate for one model"
+        )
+    if len(y_prob) < 2:
+        raise ValueError(
+            f"y_prob must hold at least 2 models, got {len(y_prob)}; use ckce.evaluate for one"
+        )
+    for name in y_prob:
+        if not isinstance(name, str):
+            raise TypeError(f"y_prob must have strings as keys, got {name!r}")
+    if isinstance(y_true, Mapping) and set(y_true) != set(y_prob):
+        raise ValueError(
+            f"y_true must have the keys of y_prob, got {sorted(y_true)} and {sorted(y_prob)}"
+        )
+    check_rows({f"model {name!r}": probs for name, probs in y_prob.items()})
+    models: dict[str, Samples] = {}
+    shape = None
+    for name, probs in y_prob.items():
+        truth = y_true[name] if isinstance(y_true, Mapping) else y_true
+        try:
+            models[name] = check_samples(truth, probs, **options)
+        except (TypeError, ValueError) as error:
+            raise within(f"model {name!r}", error) from None
+        found = models[name].probs.shape
+        if shape is None:
+            shape = found
+        if found != shape:
+            raise ValueError(
+                f"all models must have predictions of one shape, since rows are paired, got {shape} "
+                f"and {found} for model {name!r}"
+            )
+    return models
+
+
+def shared_problems(models: Mapping[str, Samples], settings: Settings) -> dict[str, Problem]:
+    """Problems with one bandwidth and one lambda."""
+    pooled = None
+    if settings.bandwidth == "median" and _needs_bandwidth(settings):
+        groups: Sequence[Samples] = list(models.values())
+        if settings.reduction == "top_label":
+            groups = [top_label(samples) for samples in groups]
+        seed, threads = settings.seed, settings.n_threads
+        pooled = median_of(groups, settings.kernel, seed, threads, pooled=True)
+    by_loo = settings.regularization == "loo"
+    own = replace(settings, regularization=None) if by_loo else settings
+    problems = {
+        name: problem_of("ckce", samples, own, bandwidth=pooled) for name, samples in models.items()
+    }
+    if not by_loo:
+        return problems
+    chosen = choose_by_loo(list(problems.values()))
+    return {name: replace(each, regularization=chosen) for name, each in problems.items()}
+
+
+def _needs_bandwidth(settings: Settings) -> bool:
+    method = settings.method
+    given = isinstance(method, Fourier) and method.frequencies is not None
+    return settings.kernel.has_bandwidth and not given
