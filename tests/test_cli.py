@@ -194,8 +194,7 @@ def test_report(run):
         title="Two",
         subtitle="Monday",
         sensitivity=False,
-        command=f"ckce {line}",
-    )
+    ).made_by(f"ckce {line}")
     with open("page.html", encoding="utf-8") as file:
         assert file.read() == page.html
     size = os.path.getsize("page.html")

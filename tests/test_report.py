@@ -86,7 +86,8 @@ def test_one_model():
 
 
 def test_numbers_are_those_of_the_library():
-    data = json_of(ckce.report(Y, MODELS, level=0.9, kernel="gaussian", command="make it").html)
+    page = ckce.report(Y, MODELS, level=0.9, kernel="gaussian").made_by("make it")
+    data = json_of(page.html)
     comparison = ckce.compare(Y, MODELS, level=0.9, kernel="gaussian", test=True)
     expected = comparison.to_dict()
     assert data["command"] == "make it"
@@ -201,9 +202,8 @@ def test_names_are_escaped():
         {EVIL: Q, f"{EVIL}2": SHARP},
         labels=classes,
         title=EVIL,
-        command=EVIL,
         sensitivity=False,
-    )
+    ).made_by(EVIL)
     reader = Reader(page.html)
     assert reader.open == []
     assert "script" not in reader.tags

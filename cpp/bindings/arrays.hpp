@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/base/groups.hpp"
 #include "core/base/samples.hpp"
 #include "core/features/features.hpp"
 #include "core/kernels/label_kernel.hpp"
@@ -57,6 +58,15 @@ inline Samples view_samples(const py::array& probs, const Labels& labels, const 
   samples.labels = labels.data();
   samples.weights = weights ? weights->data() : nullptr;
   return samples;
+}
+
+// Rows that depend on each other, by the code 0, 1, 2, ... of their group.
+using Codes = std::optional<Labels>;
+inline std::optional<Groups> groups_of(const Codes& codes, const Samples& samples) {
+  if (!codes) return std::nullopt;
+  if (codes->ndim() != 1 || codes->shape(0) != samples.n())
+    throw py::type_error("probs and groups must have equal lengths");
+  return Groups(codes->data(), samples.n());
 }
 
 // Groups of predictions with their weights, without labels.

@@ -31,45 +31,52 @@ void bind_ckce(py::module_& module) {
   module.def(
       "ckce_exact",
       [](const py::array& probs, const Labels& labels, const Weights& weights,
-         const Factor& label_factor, const Kernel& kernel, double ridge, double tol, Solver solver,
-         bool full, int n_threads, const py::object& progress) {
-        const Samples samples = view_samples(probs, labels, weights);
+         const Factor& label_factor, const Codes& groups, const Kernel& kernel, double ridge,
+         double tol, Solver solver, bool full, int n_threads, const py::object& progress) {
+        Samples samples = view_samples(probs, labels, weights);
+        const std::optional<Groups> grouped = groups_of(groups, samples);
+        samples.groups = grouped ? &*grouped : nullptr;
         const LabelKernel label = label_kernel(label_factor);
         return run(n_threads, progress, [&](Parallel& parallel) {
           return ckce_exact(kernel, samples, label, ridge, tol, solver, full, parallel);
         });
       },
       py::arg("probs"), py::arg("labels"), py::arg("weights"), py::arg("label_factor"),
-      py::kw_only(), py::arg("kernel"), py::arg("ridge"), py::arg("tol"), py::arg("solver"),
-      py::arg("full"), py::arg("n_threads"), py::arg("progress"));
+      py::kw_only(), py::arg("groups") = py::none(), py::arg("kernel"), py::arg("ridge"),
+      py::arg("tol"), py::arg("solver"), py::arg("full"), py::arg("n_threads"),
+      py::arg("progress"));
   module.def(
       "ckce_gram",
       [](const py::array& probs, const Labels& labels, const Weights& weights,
-         const Factor& label_factor, const Doubles& gram, double ridge, bool full, int n_threads,
-         const py::object& progress) {
-        const Samples samples = view_samples(probs, labels, weights);
+         const Factor& label_factor, const Codes& groups, const Doubles& gram, double ridge,
+         bool full, int n_threads, const py::object& progress) {
+        Samples samples = view_samples(probs, labels, weights);
+        const std::optional<Groups> grouped = groups_of(groups, samples);
+        samples.groups = grouped ? &*grouped : nullptr;
         const LabelKernel label = label_kernel(label_factor);
         return run(n_threads, progress, [&](Parallel& parallel) {
           return ckce_gram(view_matrix(gram), samples, label, ridge, full, parallel);
         });
       },
       py::arg("probs"), py::arg("labels"), py::arg("weights"), py::arg("label_factor"),
-      py::kw_only(), py::arg("gram"), py::arg("ridge"), py::arg("full"), py::arg("n_threads"),
-      py::arg("progress"));
+      py::kw_only(), py::arg("groups") = py::none(), py::arg("gram"), py::arg("ridge"),
+      py::arg("full"), py::arg("n_threads"), py::arg("progress"));
   module.def(
       "ckce_features",
       [](const py::array& probs, const Labels& labels, const Weights& weights,
-         const Factor& label_factor, const Features& features, double ridge, Precision precision,
-         bool full, int n_threads, const py::object& progress) {
-        const Samples samples = view_samples(probs, labels, weights, features);
+         const Factor& label_factor, const Codes& groups, const Features& features, double ridge,
+         Precision precision, bool full, int n_threads, const py::object& progress) {
+        Samples samples = view_samples(probs, labels, weights, features);
+        const std::optional<Groups> grouped = groups_of(groups, samples);
+        samples.groups = grouped ? &*grouped : nullptr;
         const LabelKernel label = label_kernel(label_factor);
         return run(n_threads, progress, [&](Parallel& parallel) {
           return ckce_features(features, samples, label, ridge, precision, full, parallel);
         });
       },
       py::arg("probs"), py::arg("labels"), py::arg("weights"), py::arg("label_factor"),
-      py::kw_only(), py::arg("features"), py::arg("ridge"), py::arg("precision"), py::arg("full"),
-      py::arg("n_threads"), py::arg("progress"));
+      py::kw_only(), py::arg("groups") = py::none(), py::arg("features"), py::arg("ridge"),
+      py::arg("precision"), py::arg("full"), py::arg("n_threads"), py::arg("progress"));
 }
 
 }  // namespace ckce

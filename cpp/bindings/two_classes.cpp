@@ -11,30 +11,35 @@ void bind_two_classes(py::module_& module) {
   module.def(
       "ckce_two_classes",
       [](const py::array& probs, const Labels& labels, const Weights& weights,
-         const Factor& label_factor, const Kernel& kernel, double ridge, bool full, int n_threads,
-         const py::object& progress) {
-        const Samples samples = view_samples(probs, labels, weights);
+         const Factor& label_factor, const Codes& groups, const Kernel& kernel, double ridge,
+         bool full, int n_threads, const py::object& progress) {
+        Samples samples = view_samples(probs, labels, weights);
+        const std::optional<Groups> grouped = groups_of(groups, samples);
+        samples.groups = grouped ? &*grouped : nullptr;
         const LabelKernel label = label_kernel(label_factor);
         return run(n_threads, progress, [&](Parallel& parallel) {
           return ckce_two_classes(kernel, samples, label, ridge, full, parallel);
         });
       },
       py::arg("probs"), py::arg("labels"), py::arg("weights"), py::arg("label_factor"),
-      py::kw_only(), py::arg("kernel"), py::arg("ridge"), py::arg("full"), py::arg("n_threads"),
-      py::arg("progress"));
+      py::kw_only(), py::arg("groups") = py::none(), py::arg("kernel"), py::arg("ridge"),
+      py::arg("full"), py::arg("n_threads"), py::arg("progress"));
   module.def(
       "jkce_two_classes",
       [](const py::array& probs, const Labels& labels, const Weights& weights,
-         const Factor& label_factor, const Kernel& kernel, bool full, int n_threads,
-         const py::object& progress) {
-        const Samples samples = view_samples(probs, labels, weights);
+         const Factor& label_factor, const Codes& groups, const Kernel& kernel, bool full,
+         int n_threads, const py::object& progress) {
+        Samples samples = view_samples(probs, labels, weights);
+        const std::optional<Groups> grouped = groups_of(groups, samples);
+        samples.groups = grouped ? &*grouped : nullptr;
         const LabelKernel label = label_kernel(label_factor);
         return run(n_threads, progress, [&](Parallel& parallel) {
           return jkce_two_classes(kernel, samples, label, full, parallel);
         });
       },
       py::arg("probs"), py::arg("labels"), py::arg("weights"), py::arg("label_factor"),
-      py::kw_only(), py::arg("kernel"), py::arg("full"), py::arg("n_threads"), py::arg("progress"));
+      py::kw_only(), py::arg("groups") = py::none(), py::arg("kernel"), py::arg("full"),
+      py::arg("n_threads"), py::arg("progress"));
   module.def(
       "resample_two_classes",
       [](const py::array& probs, const Labels& labels, const Kernel& kernel, double ridge,

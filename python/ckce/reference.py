@@ -202,20 +202,28 @@ def debias_term(
     regularization: float | None = None,
     label_kernel: Array | None = None,
     sample_weight: npt.NDArray[Any] | None = None,
+    groups: npt.NDArray[Any] | None = None,
 ) -> float:
     """Diagonal part of CKCE, sum_i A_ii r_i' L r_i with A = W K W and r_i = e_{y_i} - q_i.
 
-    CKCE minus this term is the debiased value. Parameters as in `ckce`.
+    With `groups`, the part of all pairs i, j of the same group, sum A_ij r_i' L r_j. CKCE minus this
+    term is the debiased value. Parameters as in `ckce`.
 
     Returns
     -------
     float
     """
     n, m = y_prob.shape
-    k, inverse, _ = _dual(y_prob, kernel, bandwidth, regularization, _weights(sample_weight, n))
+    w = _weights(sample_weight, n)
+    k, inverse, _ = _dual(y_prob, kernel, bandwidth, regularization, w)
     a = inverse @ k @ inverse
     ell = _label_gram(label_kernel, m)
     r = np.eye(m)[y_true] - y_prob
+    if groups is not None:
+        # All copies of a row are in its group.
+        scaled = np.sqrt(w)[:, None] * r
+        same = groups[:, None] == groups[None, :]
+        return float(np.sum(same * a * (scaled @ ell @ scaled.T)))
     # r is not scaled: A_ii already carries w_i, and the w_i copies of a row drop w_i diagonal
     # entries A_ii / w_i each.
     return float(sum(a[i, i] * r[i] @ ell @ r[i] for i in range(n)))
@@ -290,10 +298,11 @@ def standard_error(
     regularization: float | None = None,
     label_kernel: Array | None = None,
     sample_weight: npt.NDArray[Any] | None = None,
+    groups: npt.NDArray[Any] | None = None,
 ) -> float:
     """Standard error of the debiased CKCE from its influence function, sd(psi) / sqrt(n); n >= 2.
 
-    Parameters as in `ckce`.
+    With `groups` see `cluster_standard_error`. Parameters as in `ckce`.
 
     Returns
     -------
@@ -309,8 +318,34 @@ def standard_error(
         label_kernel=label_kernel,
         sample_weight=sample_weight,
     )
+    if groups is not None:
+        return cluster_standard_error(psi, groups, sample_weight)
     total = w.sum()
     return float(np.sqrt(w @ psi**2 / (total - 1) / total))
+
+
+def cluster_standard_error(
+    psi: Array, groups: npt.NDArray[Any], sample_weight: npt.NDArray[Any] | None = None
+) -> float:
+    """Standard error from influences of rows that depend on each other within groups.
+
+    se^2 = G / (G - 1) sum_g (sum_{i in g} w_i psi_i)^2 / N^2.
+
+    Parameters
+    ----------
+    psi : ndarray of shape (n,)
+        With weighted mean 0.
+    groups : ndarray of shape (n,)
+    sample_weight : ndarray of shape (n,), optional
+
+    Returns
+    -------
+    float
+    """
+    w = _weights(sample_weight, len(psi))
+    names = np.unique(groups[w > 0])
+    squares = sum((w[groups == g] @ psi[groups == g]) ** 2 for g in names)
+    return float(np.sqrt(len(names) / (len(names) - 1) * squares) / w.sum())
 
 
 def loo_error(
@@ -677,6 +712,7 @@ def jkce(
     estimator: str = "unbiased",
     label_kernel: Array | None = None,
     sample_weight: npt.NDArray[Any] | None = None,
+    groups: npt.NDArray[Any] | None = None,
 ) -> float:
     """JKCE, the squared MMD between (Y, Q) and (Z, Q).
 
@@ -693,6 +729,8 @@ def jkce(
     estimator : {"unbiased", "biased"}
     label_kernel : ndarray of shape (m, m), optional
     sample_weight : ndarray of shape (n,), optional
+    groups : ndarray of shape (n,), optional
+        ``"unbiased"`` is then the mean over pairs of different groups.
 
     Returns
     -------
@@ -716,6 +754,9 @@ def jkce(
     everything = w @ h @ w
     if estimator == "biased":
         return float(everything / total**2)
+    if groups is not None:
+        apart = groups[:, None] != groups[None, :]
+        return float(w @ (apart * h) @ w / (w @ apart @ w))
     # The w_i copies of a row pair with one another, but no copy with itself.
     return float((everything - w @ np.diag(h)) / (total * (total - 1)))
 
@@ -727,10 +768,14 @@ def jkce_standard_error(
     kernel: Kernel = "linear_gaussian",
     bandwidth: float,
     label_kernel: Array | None = None,
+    sample_weight: npt.NDArray[Any] | None = None,
+    groups: npt.NDArray[Any] | None = None,
 ) -> float:
     """Standard error of the unbiased JKCE, 2 sd(g) / sqrt(n) with g_i the mean of h_ij, j != i.
 
-    Parameters as in `jkce`; n >= 3.
+    With `groups` (and weights), that of the ratio S / D of S = sum w_i w_j h_ij and D = sum w_i w_j
+    over pairs of different groups: psi_i = 2 N (sum_j w_j h_ij - S / D sum_j w_j) / D. Parameters as
+    in `jkce`; n >= 3.
 
     Returns
     -------
@@ -739,6 +784,12 @@ def jkce_standard_error(
     n, m = y_prob.shape
     r = np.eye(m)[y_true] - y_prob
     h = gram(kernel, y_prob, y_prob, bandwidth) * (r @ _label_gram(label_kernel, m) @ r.T)
+    if groups is not None:
+        w = _weights(sample_weight, n)
+        apart = groups[:, None] != groups[None, :]
+        s, d = w @ (apart * h) @ w, w @ apart @ w
+        psi = 2 * w.sum() * ((apart * h) @ w - s / d * (apart @ w)) / d
+        return cluster_standard_error(psi, groups, sample_weight)
     g = (h.sum(axis=1) - np.diag(h)) / (n - 1)
     return float(2 * np.std(g, ddof=1) / np.sqrt(n))
 

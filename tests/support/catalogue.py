@@ -40,6 +40,7 @@ def relabelled(row, value):
 
 
 LOGITS = np.random.default_rng(0).normal(size=(20, 3)) * 3
+UNHASHABLE = np.array([{} for _ in range(20)])
 MASKED = np.ma.masked_array(Q, mask=Q > 0.9)
 NAMES = np.array(["cat", "dog", "eel"])
 BACKWARDS = pd.DataFrame(Q, columns=NAMES[::-1])
@@ -304,7 +305,44 @@ BAD_OPTIONS = [
     ({"normalize": True, "input": "log_probs"}, ValueError, "normalize=True needs input='probs'"),
     ({"progress": 1}, TypeError, "progress must be True or False, got 1"),
 ]
+# Of functions that take groups.
+GROUPS = [
+    ({"groups": np.arange(19)}, ValueError, "groups must have shape (20,), one id for each row"),
+    ({"groups": np.zeros((20, 2))}, ValueError, "join several columns into one id"),
+    ({"groups": [*range(19), None]}, ValueError, "groups row 19 is missing (1 of 20 are)"),
+    ({"groups": [np.nan, *range(19)]}, ValueError, "groups row 0 is missing (1 of 20 are)"),
+    ({"groups": [pd.NA, pd.NA, *range(18)]}, ValueError, "groups row 0 is missing (2 of 20 are)"),
+    ({"groups": np.array(["NaT"] * 20, "M8[D]")}, ValueError, "(20 of 20 are)"),
+    (
+        {"groups": UNHASHABLE},
+        TypeError,
+        "groups must hold ids such as integers or strings, got dict",
+    ),
+    ({"groups": np.arange(20) // 3}, ValueError, "at least 10 groups, got 7"),
+    (
+        {"groups": np.arange(20), "sample_weight": np.arange(20) > 10},
+        ValueError,
+        "at least 10 groups, got 9",
+    ),
+    (
+        {"groups": pd.Series(range(20))[::-1], "sample_weight": pd.Series(W)},
+        ValueError,
+        "same index",
+    ),
+]
+# Of functions that could use independent rows.
+DEPENDENT = [
+    ({"groups": np.arange(20), "regularization": "loo"}, ValueError, "needs independent rows"),
+    ({"groups": np.arange(20), "test": True}, ValueError, "test must be False with groups"),
+    (
+        {"groups": np.arange(20), "test": 99},
+        ValueError,
+        "draws the label of each row independently",
+    ),
+]
 JKCE_OPTIONS = [
+    *GROUPS,
+    ({"method": "blocks", "groups": np.arange(20)}, ValueError, "groups must be None with method="),
     ({"method": "nystroem"}, ValueError, "method must be one of ['auto', 'exact', 'fourier'"),
     ({"method": ckce.Blocks(1)}, ValueError, "size of ckce.Blocks must be from 2 to"),
     ({"method": ckce.Blocks(21)}, ValueError, "size of ckce.Blocks must be from 2 to the number"),
@@ -338,14 +376,23 @@ NO_LOO = [({"regularization": "0.1"}, TypeError, "regularization must be a numbe
 # Of one function, besides.
 OWN_OPTIONS = {
     "ckce": LOO,
-    "estimate": LOO,
+    "estimate": [*LOO, *GROUPS, DEPENDENT[0]],
     "CKCEAccumulator.from_sample": NO_LOO,
-    "jkce": JKCE_OPTIONS,
+    "jkce": [
+        *JKCE_OPTIONS,
+        ({"estimator": "biased", "groups": W}, ValueError, "groups must be None with estimator="),
+    ],
     "jkce_estimate": JKCE_OPTIONS,
     "ece": BINS + NORMS,
     "ece_estimate": BINS + NORMS,
     "brier_decomposition": BINS,
-    "evaluate": [*LOO, *BINS[:3], ({"test": 0}, ValueError, "test must be at least 1, got 0")],
+    "evaluate": [
+        *LOO,
+        *GROUPS,
+        *DEPENDENT,
+        *BINS[:3],
+        ({"test": 0}, ValueError, "test must be at least 1, got 0"),
+    ],
     "calibration_test": [
         *NO_LOO,
         *LEVEL,
@@ -360,6 +407,8 @@ OWN_OPTIONS = {
     ],
     "compare": [
         *LOO,
+        *GROUPS,
+        *DEPENDENT,
         ({"level": 95}, ValueError, "level must be between 0 and 1, got 95"),
         ({"level": "0.95"}, ValueError, "level must be between 0 and 1, got '0.95'"),
         ({"test": -1}, ValueError, "test must be at least 1, got -1"),
@@ -368,6 +417,8 @@ OWN_OPTIONS = {
     ],
     "shift_curve": [
         *NO_LOO,
+        *(option for option in GROUPS[2:] if "sample_weight" not in option[0]),
+        ({"groups": [np.arange(20)] * 2}, ValueError, "groups must hold the groups of 1 shifts"),
         ({"level": True}, ValueError, "level must be between 0 and 1, got True"),
         ({"bandwidth": "median"}, ValueError, "bandwidth must be one of ["),
         ({"regularization": "loo"}, TypeError, "regularization must be a number"),
@@ -375,6 +426,8 @@ OWN_OPTIONS = {
         ({"shifts": [None]}, TypeError, "shifts must be numbers or strings"),
     ],
     "report": [
+        *GROUPS,
+        DEPENDENT[2],
         ({"sensitivity": 1}, TypeError, "sensitivity must be True or False, got 1"),
         ({"level": 0}, ValueError, "level must be between 0 and 1, got 0"),
     ],
@@ -911,7 +964,7 @@ def _bad_uses():
             yield Refusal(f"{entry}.interval({level!r})", partial(call, level), ValueError, words)
     acc, empty, pending = _accumulator(), _accumulator().fresh(), _accumulator(bandwidth="median")
     comparison = compare(Y, Q, method="fourier")
-    curve = shift_curve(Y, Q)
+    curve, page = shift_curve(Y, Q), ckce.report(Y, Q)
     folder = Path(__file__).parents[1]
     for name, call, error, fragment in [
         ("CKCEAccumulator.compute: no rows", empty.compute, ValueError, "holds no rows yet"),
@@ -924,6 +977,7 @@ def _bad_uses():
         ("CKCEAccumulator.load: folder", partial(acc.load, folder), IsADirectoryError, "tests"),
         ("CKCEAccumulator.load: none", partial(acc.load, folder / "no"), FileNotFoundError, "no"),
         ("CKCEAccumulator.save: folder", partial(acc.save, folder), IsADirectoryError, "tests"),
+        ("Report.made_by: a number", partial(page.made_by, 7), TypeError, "command must be a str"),
         ("Comparison.pair: unknown", partial(comparison.pair, "one", "1"), KeyError, "no pair of"),
         ("ShiftCurve.values: metric", partial(curve.values, "auc"), ValueError, "metric must be"),
         ("ShiftCurve.kept: metric", partial(curve.kept, "auc"), ValueError, "metric must be"),

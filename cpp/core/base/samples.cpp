@@ -110,6 +110,7 @@ Samples Samples::part(Index begin, Index count) const {
   part.probs.n = count;
   part.labels += begin;
   if (part.weights) part.weights += begin;
+  part.groups = nullptr;
   return part;
 }
 

@@ -24,16 +24,19 @@ struct Probs {
   void load(Index begin, Index rows, FloatMatrixRef out) const;  // rounded to float32
 };
 
-// Validated, with optional frequency weights.
+class Groups;  // groups.hpp
+
+// Validated, with optional frequency weights and groups of rows that depend on each other.
 struct Samples {
   Probs probs;
   const std::int64_t* labels = nullptr;  // (n,), 0-based
   const double* weights = nullptr;       // (n,), positive; null means ones
+  const Groups* groups = nullptr;        // null means independent rows
 
   Index n() const { return probs.n; }
   Index m() const { return probs.m; }
   double weight(Index i) const { return weights ? weights[i] : 1.0; }
-  // `count` of them from `begin` on
+  // `count` of them from `begin` on, without their groups
   Samples part(Index begin, Index count) const;
 };
 

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "core/binary/cell_rows.hpp"
+#include "core/binary/groups_binary.hpp"
+#include "core/metrics/ckce_parts.hpp"
 
 namespace ckce {
 namespace {
@@ -183,7 +185,7 @@ double influence_squares(const CellSums& sums, const CellKernel& kernel, const M
 }  // namespace
 
 CellSolution solve_cells(const CellSums& sums, const LabelKernel& label, bool linear, double ridge,
-                         Parallel& parallel) {
+                         Parallel& parallel, const Samples* samples) {
   const Vector parts = binary_label_parts(label);
   CellSolution out;
   out.solution.per_class = Vector::Zero(parts.size());
@@ -209,6 +211,11 @@ CellSolution solve_cells(const CellSums& sums, const LabelKernel& label, bool li
       Certificate(sums, problem, ridge).bound(sums, problem, b, v, u, out, label, value);
   if (sums.depth() == Depth::kValue) return out;
 
+  if (samples && samples->groups) {
+    out.solution.debias = parts.sum() * debias_by_group(problem, sums, *samples, parallel);
+    out.solution.floor = kNoFloor;
+    return out;
+  }
   const auto [norms, spreads] = problem.diagonal_terms(parallel);
   out.solution.debias = parts.sum() * norms;
   out.solution.floor = parts.sum() * spreads;
@@ -227,7 +234,7 @@ Solution ckce_binary(const Grid& grid, const Samples& samples, const LabelKernel
   parallel.span(0.0, 0.4);
   CellSums sums(grid, full ? Depth::kEstimate : Depth::kValue);
   sums.add(samples, parallel);
-  CellSolution cells = solve_cells(sums, label, linear, ridge, parallel);
+  CellSolution cells = solve_cells(sums, label, linear, ridge, parallel, &samples);
   Solution solution = std::move(cells.solution);
   if (!full) return solution;
 

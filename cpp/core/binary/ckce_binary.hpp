@@ -46,8 +46,9 @@ struct CellSolution {
   std::vector<std::int64_t> cells;  // of their columns
 };
 
+// `samples` are the rows of the sums if they are in groups, for the debias term.
 CellSolution solve_cells(const CellSums& sums, const LabelKernel& label, bool linear, double ridge,
-                         Parallel& parallel);
+                         Parallel& parallel, const Samples* samples = nullptr);
 
 // The same from rows, with the influence of each if `full`. O(n nodes + cells nodes^3)
 Solution ckce_binary(const Grid& grid, const Samples& samples, const LabelKernel& label,

@@ -5,9 +5,11 @@
 #include <limits>
 #include <vector>
 
+#include "core/base/groups.hpp"
 #include "core/binary/binary_rows.hpp"
 #include "core/binary/cell_sums.hpp"
 #include "core/binary/ckce_binary.hpp"
+#include "core/metrics/ckce_parts.hpp"
 
 namespace ckce {
 namespace {
@@ -189,6 +191,26 @@ class Smoother {
   Vector left_, right_, left_dot_, right_dot_;
 };
 
+// sum_g z_g'K z_g of the residuals of each group alone. O(groups points)
+double debias_by_group(const Line& line, const Smoother& smoother, const Samples& samples,
+                       Parallel& parallel) {
+  const Groups& groups = *samples.groups;
+  double total = 0.0;
+  parallel.each(groups.count(), [&] {
+    return [&, b = Vector(line.count())](Index g) mutable {
+      b.setZero();
+      for (const Index i : groups.rows(g)) {
+        const Index d = line.of_row(i);
+        if (d < 0) continue;
+        b[d] += samples.weight(i) * ((samples.labels[i] == 1 ? 1.0 : 0.0) - line.point(d).p);
+      }
+      const double form = line.form(smoother.solve(b));
+      parallel.in_turn(g, [&] { total += form; });
+    };
+  });
+  return total;
+}
+
 Vector residual_sums(const Line& line) {
   Vector b(line.count());
   for (Index d = 0; d < line.count(); ++d) b[d] = line.point(d).wr();
@@ -252,6 +274,10 @@ Solution ckce_laplace_line(double bandwidth, const Samples& samples, const Label
     solution.debias += l * smoother.diagonal(d) * point.wr2();
     solution.floor += l * smoother.diagonal(d) * point.wpq();
     mean += l * u[d] * z[d];
+  }
+  if (samples.groups) {
+    solution.debias = l * debias_by_group(line, smoother, samples, parallel);
+    solution.floor = kNoFloor;
   }
   mean /= line.weight;
   solution.influence.resize(samples.n());

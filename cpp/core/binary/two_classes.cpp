@@ -1,9 +1,11 @@
 #include "core/binary/two_classes.hpp"
 
 #include <stdexcept>
+#include <utility>
 
 #include "core/binary/ckce_binary.hpp"
 #include "core/binary/grid.hpp"
+#include "core/binary/groups_binary.hpp"
 #include "core/binary/jkce_binary.hpp"
 #include "core/binary/laplace_line.hpp"
 #include "core/binary/resample_binary.hpp"
@@ -30,6 +32,12 @@ Solution ckce_two_classes(const Kernel& kernel, const Samples& samples, const La
 
 JkceSums jkce_two_classes(const Kernel& kernel, const Samples& samples, const LabelKernel& label,
                           bool full, Parallel& parallel) {
+  if (samples.groups) {
+    Samples independent = samples;
+    independent.groups = nullptr;
+    JkceSums sums = jkce_two_classes(kernel, independent, label, true, parallel);
+    return leave_groups_out(kernel, samples, label, std::move(sums), parallel);
+  }
   if (is_laplace(kernel, samples))
     return jkce_laplace_line(kernel.bandwidth(), samples, label, full, parallel);
   return jkce_binary(Grid(kernel.bandwidth()), samples, label, kernel.has_linear_part(), full,

@@ -38,6 +38,9 @@ class Cholesky : public Features {
   Index m() const override { return m_; }
   std::optional<Index> rows() const override { return residual_.size(); }
   void fill(Index begin, const In& q, MatrixRef phi) const override;
+  void fill_rows(const std::vector<Index>& rows, const In&, MatrixRef phi) const override {
+    phi = rows_of_g(rows);
+  }
   bool certified() const override { return true; }
   Vector left_out(Index begin, const In& q, const In& phi) const override;
 

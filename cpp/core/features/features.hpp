@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <stdexcept>
+#include <vector>
 
 #include "core/base/types.hpp"
 
@@ -22,6 +23,10 @@ class Features {
 
   // phi(i, :) = phi(q_i) for the samples begin, begin + 1, ..., whose predictions are q (rows, m).
   virtual void fill(Index begin, const In& q, MatrixRef phi) const = 0;
+  // The same for these samples, in any order.
+  virtual void fill_rows(const std::vector<Index>& /*rows*/, const In& q, MatrixRef phi) const {
+    fill(0, q, phi);
+  }
   // The same in float32, for precision="mixed".
   virtual void fill(Index, const FloatIn&, FloatMatrixRef) const {
     throw std::logic_error("this feature map is float64 only");

@@ -25,8 +25,10 @@ namespace ckce {
 struct Solution {
   double value = 0.0;
   double bound = 0.0;   // |value - exact| <= bound
-  double debias = 0.0;  // sum_i A_ii |r_i|^2, A = W K W: the diagonal of the trace of eq. (7)
-  double floor = 0.0;   // sum_i A_ii E|r_i|^2, the mean of the value under calibration
+  double debias = 0.0;  // sum_i A_ii |r_i|^2, A = W K W: the diagonal of the trace of eq. (7); of
+                        // samples in groups the blocks of the groups, sum_g Tr R_g'A_gg R_g
+  double floor = 0.0;   // sum_i A_ii E|r_i|^2, the mean of the value under calibration of
+                        // independent rows; NaN of samples in groups
   Vector influence;     // (n,), psi_i
   Vector per_class;     // (m,), contributions that add up to the value
   Index iterations = 0;

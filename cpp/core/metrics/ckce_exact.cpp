@@ -11,6 +11,7 @@
 #include "core/metrics/ckce_parts.hpp"
 #include "core/metrics/conjugate_gradients.hpp"
 #include "core/metrics/preconditioner.hpp"
+#include "core/metrics/within_groups.hpp"
 
 namespace ckce {
 namespace {
@@ -40,11 +41,14 @@ struct RowNorms {
 
 // sum_i A_ii |r_i|^2 and the floor from a pivoted-Cholesky factor. What A = W K W misses is E /
 // ridge^2 to first order in E; that is added, and the rank doubles until it is 1e-3 of the term
-// (which leaves an error near 1e-4 of it).
+// (which leaves an error near 1e-4 of it). Of samples in groups the same with the blocks of the
+// groups, sum_g Tr R_g'A_gg R_g, whose blocks of E are K_gg - G_g G_g'.
 void add_diagonal_terms(const Gram& gram, const Samples& samples, const LabelKernel& label,
                         double ridge, Solution& solution, Parallel& parallel) {
   Cholesky factor(gram, Pivoting::kRandom, 0, parallel);
   const RowNorms rows(samples, gram.points.q, label);
+  const Vector w = weights_of(samples, 0, samples.n());
+  const double form = samples.groups ? w.dot(within_groups(gram, samples, label, parallel)) : 0.0;
   // At most 256 MB, or twice the size of Q.
   const Index affordable = std::max<Index>({512, 32000000 / samples.n(), 2 * samples.m()});
   const Index most = std::min({affordable, Index{4096}, samples.n()});
@@ -53,7 +57,10 @@ void add_diagonal_terms(const Gram& gram, const Samples& samples, const LabelKer
     const Vector residual = factor.residual();
     const Solution low_rank =
         ckce_features(factor, samples, label, ridge, Precision::kFloat64, true, parallel);
-    const double missed = residual.dot(rows.norms) / (ridge * ridge);
+    const double left = samples.groups
+                            ? form - w.dot(within_groups(factor, samples, label, parallel))
+                            : residual.dot(rows.norms);
+    const double missed = std::max(left, 0.0) / (ridge * ridge);
     solution.debias = low_rank.debias + missed;
     solution.floor = low_rank.floor + residual.dot(rows.spreads) / (ridge * ridge);
     solution.debias_rank = factor.d();

@@ -6,6 +6,7 @@
 #include "core/linalg/ridge_solve.hpp"
 #include "core/metrics/ckce.hpp"
 #include "core/metrics/ckce_parts.hpp"
+#include "core/metrics/within_groups.hpp"
 
 namespace ckce {
 namespace {
@@ -40,10 +41,11 @@ struct SecondPass {
   }
 };
 
-// Leaves R in place of Q. Writes w_i <u_i, e_i> into `influence`.
+// Leaves R in place of Q. Writes w_i <u_i, e_i> into `influence`. Debias term and floor only if
+// rows are `independent`.
 SecondPass look_again(Block<double>& block, const Features& features, const LabelKernel& label,
                       const Matrix& x, const Matrix& h, double ridge, const RidgeSolver& solver,
-                      Vector& influence) {
+                      bool independent, Vector& influence) {
   SecondPass sums;
   const Vector e_ii = features.left_out(block.begin, block.q(), block.phi());
   const Vector spreads = label.spreads(block.q());
@@ -51,11 +53,13 @@ SecondPass look_again(Block<double>& block, const Features& features, const Labe
   const Matrix r = label.apply(block.q());
   const Matrix u = product(block.phi(), h);      // u_i = phi_i H
   const Matrix e = r - product(block.phi(), x);  // e_i = r_i - phi_i X = ridge v_i
-  Matrix a = block.phi().transpose();
-  solver.solve(a);
-  const Vector a_ii = a.colwise().squaredNorm().transpose().cwiseProduct(block.weights);
-  sums.debias = a_ii.dot(r.rowwise().squaredNorm());
-  sums.floor = a_ii.dot(spreads);
+  if (independent) {
+    Matrix a = block.phi().transpose();
+    solver.solve(a);
+    const Vector a_ii = a.colwise().squaredNorm().transpose().cwiseProduct(block.weights);
+    sums.debias = a_ii.dot(r.rowwise().squaredNorm());
+    sums.floor = a_ii.dot(spreads);
+  }
   influence.segment(block.begin, block.rows) =
       u.cwiseProduct(e).rowwise().sum().cwiseProduct(block.weights);
   if (features.certified()) {
@@ -91,17 +95,22 @@ Solution ckce_features(const Features& features, const Samples& samples, const L
   solver.solve(h, parallel);
   solution.influence.resize(samples.n());
   SecondPass sums;
-  parallel.span(0.4, 1.0);
+  parallel.span(0.4, samples.groups ? 0.6 : 1.0);
   parallel.each(count_pieces(samples.n(), kBlock), [&] {
     return [&, block = Block<double>(features)](Index task) mutable {
       block.load(samples, task * kBlock);
-      const SecondPass found =
-          look_again(block, features, label, x, h, ridge, solver, solution.influence);
+      const SecondPass found = look_again(block, features, label, x, h, ridge, solver,
+                                          !samples.groups, solution.influence);
       parallel.in_turn(task, [&] { sums.add(found); });
     };
   });
   solution.debias = sums.debias;
   solution.floor = sums.floor;
+  if (samples.groups) {
+    parallel.span(0.6, 1.0);
+    solution.debias = debias_by_group(features, samples, label, solver, parallel);
+    solution.floor = kNoFloor;
+  }
   solution.bound = round_off_bound(condition_of(ridge, samples), solution.value + solution.debias) +
                    2.0 * (1.0 + sums.trace_e / (sums.trace_e + ridge)) * sums.s_u * sums.s_v +
                    sums.s_v * sums.s_v;

@@ -7,6 +7,7 @@
 #include "core/linalg/ridge_solve.hpp"
 #include "core/metrics/ckce.hpp"
 #include "core/metrics/ckce_parts.hpp"
+#include "core/metrics/within_groups.hpp"
 
 namespace ckce {
 namespace {
@@ -51,9 +52,14 @@ Solution ckce_gram(const Matrix& gram, const Samples& samples, const LabelKernel
   solution.value = solution.per_class.sum();
   if (!full) return solution;
 
-  const Vector a_ii = diagonal_of_wkw(gram, solver, parallel).cwiseQuotient(w);
-  solution.debias = a_ii.dot(norms);
-  solution.floor = a_ii.dot(spreads);
+  if (samples.groups) {
+    solution.debias = debias_by_group(gram, *samples.groups, r, solver, parallel);
+    solution.floor = kNoFloor;
+  } else {
+    const Vector a_ii = diagonal_of_wkw(gram, solver, parallel).cwiseQuotient(w);
+    solution.debias = a_ii.dot(norms);
+    solution.floor = a_ii.dot(spreads);
+  }
   const double eps = std::numeric_limits<double>::epsilon();
   // The last term is what the product K V rounds: where rows repeat, K is singular, V is as large
   // as R / ridge, and the value does not grow with it.

@@ -13,6 +13,9 @@ inline double round_off_bound(double condition, double terms) {
   return 32.0 * std::numeric_limits<double>::epsilon() * condition * terms;
 }
 
+// Labels of a group may depend on each other: nobody knows the mean of the value.
+constexpr double kNoFloor = std::numeric_limits<double>::quiet_NaN();
+
 // 1 + 2 / lambda
 inline double condition_of(double ridge, const Samples& samples) {
   const double lambda = ridge / total_weight(samples);

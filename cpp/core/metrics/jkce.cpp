@@ -3,17 +3,19 @@
 #include "core/features/block.hpp"
 #include "core/kernels/gram_product.hpp"
 #include "core/linalg/products.hpp"
+#include "core/metrics/within_groups.hpp"
 #include "core/stream/moments.hpp"
 
 namespace ckce {
 namespace {
 
-// From rows_i = sum_j w_j h_ij and h_ii to the sums over different copies.
-void finish_rows(const Samples& samples, const Vector& h_ii, JkceSums& sums) {
-  sums.rows -= h_ii;
+// From rows_i = sum_j w_j h_ij and what is left out of them, h_ii or the sums within groups, to the
+// sums over different copies or groups.
+void finish_rows(const Samples& samples, const Vector& own, JkceSums& sums) {
+  sums.rows -= own;
   sums.diagonal = sums.off_diagonal = 0.0;
   for (Index i = 0; i < samples.n(); ++i) {
-    sums.diagonal += samples.weight(i) * h_ii[i];
+    sums.diagonal += samples.weight(i) * own[i];
     sums.off_diagonal += samples.weight(i) * sums.rows[i];
   }
 }
@@ -27,7 +29,7 @@ JkceSums jkce_exact(const Kernel& kernel, const Samples& samples, const LabelKer
   const Panels r = residual_panels(samples, points.q, label, [](double w) { return w; });
   const Vector k = kernel.diagonal(points, parallel);
   JkceSums sums;
-  if (!full) {
+  if (!full && !samples.groups) {
     for (Index i = 0; i < samples.n(); ++i) {
       const double w = samples.weight(i);
       const double h = k[i] * r.row(i).squaredNorm() / (w * w);
@@ -46,6 +48,7 @@ JkceSums jkce_exact(const Kernel& kernel, const Samples& samples, const LabelKer
     sums.rows[i] = kr.row(i).dot(r.row(i)) / w;
     h_ii[i] = k[i] * r.row(i).squaredNorm() / (w * w);
   }
+  if (samples.groups) h_ii = within_groups(gram, samples, label, parallel);
   finish_rows(samples, h_ii, sums);
   return sums;
 }
@@ -59,9 +62,9 @@ JkceSums jkce_gram(const In& gram, const Samples& samples, const LabelKernel& la
   const Vector h = gram.diagonal().cwiseProduct(r.rowwise().squaredNorm());
   const Matrix wr = w.asDiagonal() * r;
   JkceSums sums;
-  if (full) {
+  if (full || samples.groups) {
     sums.rows = r.cwiseProduct(product(gram, wr)).rowwise().sum();
-    finish_rows(samples, h, sums);
+    finish_rows(samples, samples.groups ? within_groups(gram, samples, r) : h, sums);
     return sums;
   }
   Matrix off = gram;
@@ -80,7 +83,7 @@ JkceSums jkce_features(const Features& features, const Samples& samples, const L
   JkceSums sums;
   sums.off_diagonal = s.squaredNorm() - moments.diagonal;
   sums.diagonal = moments.diagonal;
-  if (!full) return sums;
+  if (!full && !samples.groups) return sums;
   sums.rows.resize(samples.n());
   parallel.span(0.8, 1.0);
   parallel.each(count_pieces(samples.n(), kBlock), [&] {
@@ -89,11 +92,13 @@ JkceSums jkce_features(const Features& features, const Samples& samples, const L
       block.turn_into_residuals();
       const auto phi = block.phi();
       const Matrix r = label.apply(block.q());
-      sums.rows.segment(block.begin, block.rows) =
-          product(phi, s).cwiseProduct(r).rowwise().sum() -
+      sums.rows.segment(block.begin, block.rows) = product(phi, s).cwiseProduct(r).rowwise().sum();
+      if (samples.groups) return;
+      sums.rows.segment(block.begin, block.rows) -=
           phi.rowwise().squaredNorm().cwiseProduct(r.rowwise().squaredNorm());
     };
   });
+  if (samples.groups) finish_rows(samples, within_groups(features, samples, label, parallel), sums);
   return sums;
 }
 

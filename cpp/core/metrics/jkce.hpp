@@ -10,7 +10,9 @@
 
 namespace ckce {
 
-// JKCE is (off_diagonal + diagonal) / N^2 (biased) or off_diagonal / (N (N - 1)) (unbiased).
+// JKCE is (off_diagonal + diagonal) / N^2 (biased) or off_diagonal / (N (N - 1)) (unbiased). Of
+// samples in groups, pairs of one group are in the place of the diagonal, rows are sums over all
+// other groups, and unbiased is off_diagonal / (N^2 - sum_g N_g^2).
 struct JkceSums {
   double off_diagonal = 0.0;  // over pairs of different copies: sum_ij w_i w_j h_ij - diagonal
   double diagonal = 0.0;      // sum_i w_i h_ii

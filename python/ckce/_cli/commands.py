@@ -25,6 +25,7 @@ from ckce._cli.reading import (
     open_scan,
     read_models,
     read_one,
+    with_groups,
 )
 from ckce._cli.reading import temporary_folder as temporary
 from ckce._cli.terminal import Style, width, wrap
@@ -81,12 +82,16 @@ def score(args: argparse.Namespace) -> Output:
             "of one, or use ckce compare for several models"
         )
     if any(Path(path).suffix == STATE for path in args.files):
+        if args.groups is not None:
+            raise UsageError(
+                "argument --groups: a state does not keep its rows; score the files of predictions"
+            )
         return _evaluation_output(_merged(args.files).evaluate(), args.files)
     options = _options(args)
     with temporary() as folder:
         scan = open_scan(args, [find(path, folder) for path in args.files])
         announce(args, [scan])
-        data = read_one(scan, folder)
+        data = with_groups(read_one(scan, folder), args)
         with names_of(data.places, data.n_classes):
             evaluation = ckce.evaluate(
                 data.labels, data.models["model"], **data.options(), **options
@@ -175,7 +180,7 @@ def compare(args: argparse.Namespace) -> Output:
     with temporary() as folder:
         scans = open_models(args, folder, several=True)
         announce(args, list(scans.values()))
-        data = read_models(scans, folder)
+        data = with_groups(read_models(scans, folder), args)
         with names_of(data.places, data.n_classes):
             comparison = ckce.compare(data.labels, data.models, **data.options(), **options)
     return _comparison_output(comparison, {"files": args.files})
@@ -189,19 +194,18 @@ def report(args: argparse.Namespace) -> Output:
     with temporary() as folder:
         scans = open_models(args, folder, several=False)
         announce(args, list(scans.values()))
-        data = _with_names(read_models(scans, folder), options)
+        data = _with_names(with_groups(read_models(scans, folder), args), options)
         with names_of(data.places, data.n_classes):
             page = ckce.report(
                 data.labels,
                 data.models,
                 title=args.title,
                 subtitle=args.subtitle,
-                command=args.command,
                 sensitivity=not args.no_sensitivity,
                 **data.options(),
                 **options,
             )
-    return _saved(page, path)
+    return _saved(page.made_by(args.command), path)
 
 
 def _with_names(data: Data, options: dict[str, Any]) -> Data:
@@ -278,14 +282,9 @@ def demo(args: argparse.Namespace) -> Output:
     y_true, models = made_up_models()
     if args.output is not None:
         _check_output(args.output)
-        page = ckce.report(
-            y_true,
-            models,
-            title="Three made-up models",
-            command=args.command,
-            n_threads=args.threads,
-        )
-        return _saved(page, args.output)
+        title = "Three made-up models"
+        page = ckce.report(y_true, models, title=title, n_threads=args.threads)
+        return _saved(page.made_by(args.command), args.output)
     output = _comparison_output(ckce.compare(y_true, models, n_threads=args.threads), {})
     return output._replace(text=lambda style: STORY + output.text(style) + style("dim", NEXT_STEPS))
 

@@ -28,7 +28,12 @@ HINTS = {
     "weights_file": "give the weights as another file, --weights w.npy",
 }
 #: What the library calls its arguments, and the command line's name for each.
-_ARGUMENTS = {"y_true": "labels", "y_prob": "probs", "sample_weight": "weights"}
+_ARGUMENTS = {
+    "y_true": "labels",
+    "y_prob": "probs",
+    "sample_weight": "weights",
+    "groups": "groups",
+}
 
 
 class UsageError(argparse.ArgumentTypeError):

@@ -223,10 +223,16 @@ def _add_answers(parser: argparse.ArgumentParser) -> None:
     """How sure the numbers are."""
     parser.add_argument("--level", type=_level, metavar="X", help="of the intervals; default: 0.95")
     parser.add_argument(
+        "--groups",
+        metavar="NAME|FILE",
+        help="array or column of groups whose rows depend on each other, or an .npy file: intervals "
+        "are then by group; default: rows are independent",
+    )
+    parser.add_argument(
         "--test",
         action=argparse.BooleanOptionalAction,
         help="add the p-value of the exact test of calibration; default: "
-        + ("yes" if parser.get_default("run") == "report" else "no"),
+        + ("yes, but for --groups" if parser.get_default("run") == "report" else "no"),
     )
 
 

@@ -36,10 +36,12 @@ class Data(NamedTuple):
     classes: tuple[Any, ...] | None
     places: dict[str, str]  # what messages call labels, probs and weights
     n_classes: int
+    groups: NDArray[Any] | None = None
 
     def options(self) -> dict[str, Any]:
         """Of the library, for these data."""
-        return {} if self.weights is None else {"sample_weight": self.weights}
+        found = {"sample_weight": self.weights, "groups": self.groups}
+        return {name: array for name, array in found.items() if array is not None}
 
 
 def temporary_folder() -> Any:
@@ -102,6 +104,46 @@ def open_scan(args: argparse.Namespace, files: list[File], probs: Any = None) ->
         classes=args.classes,
         progress=False if args.quiet else None,
     )
+
+
+def with_groups(data: Data, args: argparse.Namespace) -> Data:
+    """The same data with the groups of their rows, by another pass over the files."""
+    if args.groups is None:
+        return data
+    if any(path == "-" or stat.S_ISFIFO(os.stat(path).st_mode) for path in args.files):
+        raise UsageError(
+            "argument --groups: needs files that can be read twice, got standard input or a pipe"
+        )
+    parts = [[path] for path in args.files]
+    if getattr(args, "shards", False):
+        parts = [args.files]
+    models = getattr(args, "models", None) or {"model": args.probs}
+    groups = [_groups_of(part, args.groups, next(iter(models.values()))) for part in parts]
+    if not all(np.array_equal(groups[0], other) for other in groups[1:]):
+        raise DataError("groups must be the same in all files, since rows are compared one by one")
+    places = {**data.places, "groups": f"groups ({args.groups})"}
+    return data._replace(groups=groups[0], places=places)
+
+
+def _groups_of(paths: list[str], name: str, probs: Any) -> NDArray[Any]:
+    """A column beside predictions, read as labels are."""
+    files = [find_file(path) for path in paths]
+    try:
+        if probs is None and len(files) == 1:
+            probs = _any_model(files[0], name)
+        scan = scan_files(files, probs, labels=name, progress=False)
+    except InputError as error:
+        raise DataError(f"{error.problem}; name the groups with --groups") from None
+    scan.classes = None
+    return np.concatenate([labels for labels, *_ in scan])
+
+
+def _any_model(file: File, name: str) -> str | None:
+    """Where a file of several models has the predictions of one."""
+    try:
+        return next(iter(find_models_of(file, None, name).values()))
+    except InputError:
+        return None
 
 
 def _read(scan: Scan, folder: str) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:

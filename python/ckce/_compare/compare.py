@@ -54,6 +54,7 @@ def compare(
     regularization: float | str | None = None,
     reduction: str | None = None,
     sample_weight: Any = None,
+    groups: Any = None,
     labels: Any = None,
     random_state: int = 0,
     input: str = "probs",
@@ -84,7 +85,7 @@ def compare(
         Of all intervals; a pair is significant if its adjusted p-value is below 1 - level.
     test : bool or int
         Whether to add each model's p-value of `calibration_test`, by 999 resamples or as many as
-        given.
+        given. Not with groups, because the test needs independent labels.
     bandwidth : float or "median"
         One number for all models, or the pooled median.
     regularization : float or "loo", optional
@@ -95,6 +96,10 @@ def compare(
         Compare confidence calibration only.
     sample_weight : array of shape (n_samples,), optional
         Frequency weights, the same for all models.
+    groups : array of shape (n_samples,), optional
+        Ids of rows that depend on each other, as in `estimate`, the same for all models. Intervals and
+        p-values then come from the sums of :math:`\psi^A_i - \psi^B_i` over the groups and from
+        Student's t.
     method, kernel, labels, random_state, input, normalize, n_threads, progress
         As in `ckce`.
 
@@ -128,7 +133,7 @@ def compare(
     """
     level = check_level(level)
     check_reduction(reduction, ("top_label",))
-    resamples = check_test(test, regularization)
+    resamples = check_test(test, regularization, groups)
     settings = check_settings(
         "ckce",
         method=method,
@@ -147,6 +152,7 @@ def compare(
         input=input,
         normalize=normalize,
         n_threads=settings.n_threads,
+        groups=groups,
     )
     problems = shared_problems(models, settings)
     evaluated: dict[str, Evaluated] = {}
@@ -187,6 +193,7 @@ def _comparison(evaluated: Mapping[str, Evaluated], level: float, resamples: int
         regularization=best.regularization,
         n_samples=best.n_samples,
         n_classes=best.n_classes,
+        n_groups=best.n_groups,
         signature=str(first.signature.but("compare", **words)),
         _rerun=partial(_debiased_at, ranked),
     )

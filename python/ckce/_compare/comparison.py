@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ckce._compare.sensitivity import Sensitivity, run_sensitivity
 from ckce._metrics.estimate import Estimate
-from ckce._results import FEW_ROWS, Column, Table, finite, load_pandas, model_columns
+from ckce._results import FEW_ROWS, Column, Table, by_groups, finite, load_pandas, model_columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,8 +30,8 @@ class ComparedModel:
         ECE of the top label, L1, uniform bins.
     jkce, jkce_se : float
         Unbiased JKCE and its standard error.
-    ckce, ckce_floor : float
-        CKCE, and its mean if the model were calibrated.
+    ckce, ckce_floor : float, float or None
+        CKCE, and its mean if the model were calibrated; None with groups.
     ckce_debiased, ckce_se, ckce_low, ckce_high : float
         Debiased CKCE, its standard error and interval: what models are ranked by. The ends are as
         computed, also below 0; tables show the part above.
@@ -55,7 +55,7 @@ class ComparedModel:
     jkce: float
     jkce_se: float
     ckce: float
-    ckce_floor: float
+    ckce_floor: float | None
     ckce_debiased: float
     ckce_se: float
     ckce_low: float
@@ -149,6 +149,8 @@ class Comparison:
         lambda, one for all models.
     n_samples, n_classes : int
         Shape of the data.
+    n_groups : int or None
+        Number of groups, if there are any: all intervals and p-values are by group.
     signature : str
         Names everything that changes the numbers.
     estimates : dict of Estimate
@@ -166,6 +168,7 @@ class Comparison:
     regularization: float
     n_samples: int
     n_classes: int
+    n_groups: int | None
     signature: str
     estimates: Mapping[str, Estimate] = field(repr=False, compare=False)
     # debiased(bandwidth, regularization, n_frequencies, seed) of the models, in the order of `names`
@@ -228,6 +231,7 @@ class Comparison:
             "regularization": self.regularization,
             "n_samples": self.n_samples,
             "n_classes": self.n_classes,
+            "n_groups": self.n_groups,
             "signature": self.signature,
         }
 
@@ -299,12 +303,13 @@ class Comparison:
 def table_of(comparison: Comparison) -> Table:
     """The ranking, with what is said above and below it."""
     bandwidth = "" if comparison.bandwidth is None else f", bandwidth {comparison.bandwidth:.4g}"
+    groups = "" if comparison.n_groups is None else f", {by_groups(comparison.n_groups)}"
     return Table(
         columns=(Column("model", ("name",)), *model_columns(comparison.level)),
         rows=tuple(map(vars, comparison.models)),
         heading=(
             f"{len(comparison.names)} models, n = {comparison.n_samples}, m = {comparison.n_classes}, "
-            f"{comparison.method}{bandwidth}, lambda {comparison.regularization:.4g}"
+            f"{comparison.method}{bandwidth}, lambda {comparison.regularization:.4g}{groups}"
         ),
         lead=comparison.headline,
         notes=comparison.sentences,

@@ -38,14 +38,16 @@ class ShiftPoint:
         Accuracy, and ECE of the top label (L1, uniform bins), which has no interval.
     jkce, jkce_se, jkce_low, jkce_high : float
         Unbiased JKCE, its standard error and interval.
-    ckce, ckce_floor : float
-        CKCE, and its mean if the model were calibrated.
+    ckce, ckce_floor : float, float or None
+        CKCE, and its mean if the model were calibrated; None with groups.
     ckce_debiased, ckce_se, ckce_low, ckce_high : float
         Debiased CKCE, its standard error and interval.
     bandwidth : float or None
         Of the kernel here.
     signature : str
         Names everything that changes the CKCE.
+    n_groups : int or None
+        Groups of the rows, if there are any: intervals are by group.
     """
 
     model: str
@@ -58,13 +60,14 @@ class ShiftPoint:
     jkce_low: float
     jkce_high: float
     ckce: float
-    ckce_floor: float
+    ckce_floor: float | None
     ckce_debiased: float
     ckce_se: float
     ckce_low: float
     ckce_high: float
     bandwidth: float | None
     signature: str
+    n_groups: int | None = None
 
 
 @dataclass(frozen=True)

@@ -133,16 +133,19 @@ def _marginals(models: Sequence[ComparedModel]) -> list[GuardRail]:
 
 
 def _below_floor(models: Sequence[ComparedModel]) -> list[GuardRail]:
-    below = [model for model in models if model.ckce < model.ckce_floor]
+    below = {
+        model.name: model.ckce / model.ckce_floor
+        for model in models
+        if model.ckce_floor is not None and model.ckce < model.ckce_floor
+    }
     if not below:
         return []
-    lowest = min(below, key=lambda model: model.ckce / model.ckce_floor)
-    names = ", ".join(model.name for model in below)
+    lowest = min(below.values())
     text = (
-        f"raw CKCE is below the floor of a calibrated model for {names} (as low as "
-        f"{lowest.ckce / lowest.ckce_floor:.2f} of it): read the debiased values there"
+        f"raw CKCE is below the floor of a calibrated model for {', '.join(below)} (as low as "
+        f"{lowest:.2f} of it): read the debiased values there"
     )
-    return [GuardRail("below_floor", lowest.ckce / lowest.ckce_floor, 1.0, text)]
+    return [GuardRail("below_floor", lowest, 1.0, text)]
 
 
 def _approximation(pairs: Sequence[ComparedPair]) -> list[GuardRail]:

@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ckce._compare.comparison import ComparedPair
-from ckce._metrics.estimate import standard_error
-from ckce._results import form_of, interval, number, p_value, percent
+from ckce._results import form_of, interval, number, p_value, percent, standard_error
 
 if TYPE_CHECKING:
     from ckce._compare.compare import Evaluated
@@ -22,8 +21,9 @@ def compare_pairs(ranked: Sequence[Evaluated], level: float) -> tuple[ComparedPa
         for b in ranked[position + 1 :]:
             difference = b.estimate.debiased - a.estimate.debiased
             influence = b.estimate.influence - a.estimate.influence
-            se = standard_error(influence, a.problem.samples.weights)
-            low, high = interval(difference, se, level)
+            samples = a.problem.samples
+            se = standard_error(influence, samples.weights, samples.groups)
+            low, high = interval(difference, se, level, samples.n_groups)
             pairs.append(
                 ComparedPair(
                     better=a.record.name,
@@ -32,7 +32,7 @@ def compare_pairs(ranked: Sequence[Evaluated], level: float) -> tuple[ComparedPa
                     se=se,
                     low=low,
                     high=high,
-                    p_value=p_value(difference, se),
+                    p_value=p_value(difference, se, samples.n_groups),
                     p_holm=math.nan,
                     error=_pair_error(a, b),
                     significant=False,

@@ -38,6 +38,7 @@ def shift_curve(
     method: str | Method = "auto",
     kernel: str = "linear_gaussian",
     regularization: float | None = None,
+    groups: Any = None,
     labels: Any = None,
     random_state: int = 0,
     input: str = "probs",
@@ -68,6 +69,9 @@ def shift_curve(
     regularization : float, optional
         One lambda for all sets; by default n^(-1/4) for the n of the smallest, because values at
         different lambdas are not comparable.
+    groups : array of shape (n_samples,), or a sequence of such arrays, optional
+        Ids of rows that depend on each other, as in `estimate`: the same for all shifts, or those of
+        each.
     kernel, labels, random_state, input, normalize, n_threads, progress
         As in `ckce`.
 
@@ -106,6 +110,7 @@ def shift_curve(
     cells = _check_cells(
         y_true,
         y_prob,
+        groups,
         labels=labels,
         input=input,
         normalize=normalize,
@@ -164,7 +169,7 @@ def _plain(shift: Any) -> float | str:
     return number
 
 
-def _check_cells(y_true: Any, y_prob: Any, **options: Any) -> dict[str, list[Samples]]:
+def _check_cells(y_true: Any, y_prob: Any, groups: Any, **options: Any) -> dict[str, list[Samples]]:
     """Checked samples of every model on every shift."""
     if not isinstance(y_prob, Mapping):
         raise TypeError(
@@ -176,7 +181,7 @@ def _check_cells(y_true: Any, y_prob: Any, **options: Any) -> dict[str, list[Sam
     count = next(iter(counts.values()))
     if count == 0 or set(counts.values()) != {count}:
         raise ValueError(f"all models must have predictions on the same shifts, got {counts}")
-    truths = _truths(y_true, count)
+    truths, grouped = _of_shifts("y_true", y_true, count), _of_shifts("groups", groups, count)
     cells: dict[str, list[Samples]] = {}
     n_classes = set()
     for name, sets in y_prob.items():
@@ -185,7 +190,8 @@ def _check_cells(y_true: Any, y_prob: Any, **options: Any) -> dict[str, list[Sam
         cells[name] = []
         for k in range(count):
             try:
-                cells[name].append(check_samples(truths[k], sets[k], **options))
+                samples = check_samples(truths[k], sets[k], groups=grouped[k], **options)
+                cells[name].append(samples)
             except (TypeError, ValueError) as error:
                 raise type(error)(f"model {name!r}, shift {k}: {error}") from None
             n_classes.add(cells[name][-1].m)
@@ -196,19 +202,20 @@ def _check_cells(y_true: Any, y_prob: Any, **options: Any) -> dict[str, list[Sam
     return cells
 
 
-def _truths(y_true: Any, count: int) -> Sequence[Any]:
-    """Labels of each shift."""
-    several = getattr(y_true, "ndim", 1) == 2 or (
-        isinstance(y_true, (list, tuple)) and len(y_true) > 0 and np.ndim(y_true[0]) == 1
+def _of_shifts(name: str, given: Any, count: int) -> Sequence[Any]:
+    """Labels or groups of each shift."""
+    several = getattr(given, "ndim", 1) == 2 or (
+        isinstance(given, (list, tuple)) and len(given) > 0 and np.ndim(given[0]) == 1
     )
     if not several:
-        return [y_true] * count
-    if len(y_true) != count:
+        return [given] * count
+    if len(given) != count:
+        what = "labels" if name == "y_true" else "groups"
         raise ValueError(
-            f"y_true must hold the labels of {count} shifts, or one array for all, got "
-            f"{len(y_true)} arrays"
+            f"{name} must hold the {what} of {count} shifts, or one array for all, got "
+            f"{len(given)} arrays"
         )
-    return list(y_true)
+    return list(given)
 
 
 def _point(name: str, shift: float | str, problem: Problem, level: float) -> ShiftPoint:
@@ -236,4 +243,5 @@ def _point(name: str, shift: float | str, problem: Problem, level: float) -> Shi
         ckce_high=high,
         bandwidth=e.bandwidth,
         signature=e.signature,
+        n_groups=e.n_groups,
     )

@@ -5,6 +5,7 @@ Start with samples.py. May touch the compiled core only.
 
 from ckce._input.arrays import LARGEST_WEIGHT, LEAST_WEIGHT, as_classes, check_rows
 from ckce._input.files import is_standard_output, write_file
+from ckce._input.groups import LEAST_GROUPS
 from ckce._input.kernels import Kernel, KernelLike, check_kernel, check_named_kernel
 from ckce._input.memory import SMALL, available_memory, check_memory
 from ckce._input.options import (

@@ -112,7 +112,7 @@ def check_classifier(estimator: Any) -> None:
         )
 
 
-def digest(array: NDArray[np.float64]) -> str:
+def digest(array: NDArray[Any]) -> str:
     """Name of an array in a signature."""
     import hashlib  # 4 ms that importing ckce should not cost
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ckce import _core
 from ckce._input import arrays
+from ckce._input.groups import as_groups, recoded
 from ckce._input.options import check_bool, check_choice
 from ckce._input.words import InputError, warn
 
@@ -33,6 +34,8 @@ class Samples:
     prepared: str | None = None
     #: Tolerance of the row sums if the numbers are still to be checked, by the pass that uses them.
     unchecked: float | None = None
+    #: The group of each row, 0, 1, 2, ... in the order of first rows; none: independent rows.
+    groups: NDArray[np.int64] | None = None
 
     @property
     def n(self) -> int:
@@ -46,6 +49,10 @@ class Samples:
     def weight(self) -> float:
         """N, the sum of the weights."""
         return float(self.n) if self.weights is None else float(self.weights.sum())
+
+    @property
+    def n_groups(self) -> int | None:
+        return None if self.groups is None else int(self.groups.max()) + 1
 
     @property
     def classes(self) -> tuple[Any, ...]:
@@ -63,6 +70,7 @@ def check_samples(
     n_threads: int = 1,
     scan: bool = True,
     n_classes: int | None = None,
+    groups: Any = None,
 ) -> Samples:
     """Check a calibration set; rows of weight zero are dropped.
 
@@ -73,7 +81,9 @@ def check_samples(
     truth = arrays.as_array("y_true", y_true)
     probs = arrays.as_array("y_prob", y_prob)
     arrays.check_swapped(truth, probs)
-    arrays.check_rows({"y_true": y_true, "y_prob": y_prob, "sample_weight": sample_weight})
+    arrays.check_rows(
+        {"y_true": y_true, "y_prob": y_prob, "sample_weight": sample_weight, "groups": groups}
+    )
     tolerance = arrays.HALF_SUM_TOLERANCE if arrays.is_half(y_prob, probs) else _SUM_TOLERANCE
     stream = n_classes is not None
     probs = _as_probs(probs, input, normalize, stream)
@@ -90,14 +100,14 @@ def check_samples(
     if n > 0:
         indices, names = _columns_of(y_true, truth, y_prob, labels, m)
     prepared = "normalized" if normalize else None if input == "probs" else input
-    if not scan and sample_weight is None:
+    if not scan and sample_weight is None and groups is None:
         return Samples(indices, probs, None, names, prepared, unchecked=tolerance)
     if np.may_share_memory(indices, truth):
         # The core takes labels for indices: nobody may change them once they are checked.
         indices = indices.copy()
     report = _core.validate(probs, indices, sum_tolerance=tolerance, n_threads=n_threads)
     raise_for(report, n, m, check_sums=True, probs=probs)
-    weights = arrays.as_weights(sample_weight, n)
+    weights, codes = arrays.as_weights(sample_weight, n), as_groups(groups, n)
     if weights is not None and not stream:
         if not weights.any():
             raise InputError("sample_weight must not be zero everywhere")
@@ -105,7 +115,10 @@ def check_samples(
     if weights is not None and not weights.all():
         kept = weights > 0.0
         probs, indices, weights = probs[kept], indices[kept], weights[kept]
-    return Samples(indices, probs, weights, names, prepared)
+        codes = None if codes is None else codes[kept]
+    if codes is not None:
+        codes = recoded(codes)
+    return Samples(indices, probs, weights, names, prepared, groups=codes)
 
 
 def check_input(input: object, normalize: object) -> None:

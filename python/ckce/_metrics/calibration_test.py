@@ -60,8 +60,8 @@ def calibration_test(
 ) -> CalibrationTest:
     r"""Test whether a model is calibrated.
 
-    Given the predictions, the labels of a calibrated model are independent draws from them. That
-    hypothesis is simple: B label sets are drawn, the statistic T of each is computed with one
+    Given the predictions, the labels of a calibrated model are independent draws from them, unless
+    rows depend on each other (below). That hypothesis is simple: B label sets are drawn, the statistic T of each is computed with one
     factorisation for all, and
 
     .. math:: p = \frac{1 + \#\{b : T_b \ge T\}}{B + 1}
@@ -100,6 +100,13 @@ def calibration_test(
 
     Notes
     -----
+    The test needs labels that are independent *given the predictions*. It holds where rows share
+    a text, a passage or a video but each prediction knows all that the other labels would tell, as
+    next-token predictions do, which see every token before. It does not hold where the label of one
+    row tells about that of another beyond the predictions: frames of one video with one label,
+    questions on a passage that the model misread. Calibrated models are then rejected; use the
+    intervals of ``estimate(..., groups=...)`` instead.
+
     Cost: one evaluation by the features, then O(n d) for each label set, d features; memory does not
     grow with n beyond that of a Cholesky factor. Each label set has its own stream of random
     numbers, so p-values have the same bits for any number of threads.
@@ -316,9 +323,15 @@ def check_resamples(name: str, value: object) -> int:
     return count
 
 
-def check_test(test: object, regularization: object) -> int:
+def check_test(test: object, regularization: object, groups: object = None) -> int:
     """How many resamples ``test=`` asks for: False is none, True 999."""
     count = int(test) * N_RESAMPLES if isinstance(test, bool) else check_resamples("test", test)
+    if count and groups is not None:
+        raise ValueError(
+            "test must be False with groups: the exact test draws the label of each row "
+            "independently given the predictions, and rejects calibrated models whose labels depend "
+            "on each other within a group; read the interval of the debiased value instead"
+        )
     if count and isinstance(regularization, str):
         raise ValueError(
             f"test must be False with regularization={regularization!r}: the labels chose lambda, "

@@ -170,6 +170,7 @@ def _solve(problem: Problem, full: bool, progress: Progress | None) -> Solved:
     problem.check_memory(full)
     settings: dict[str, Any] = {
         "ridge": problem.ridge,
+        "groups": problem.samples.groups,
         "full": full,
         "n_threads": problem.n_threads,
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +13,16 @@ from ckce._input import KernelLike
 from ckce._methods import Method
 from ckce._metrics.ckce import solve
 from ckce._problem import Problem, settle
-from ckce._results import FEW_ROWS, Attribution, Facts, attribute, in_words, interval
+from ckce._results import (
+    FEW_ROWS,
+    Attribution,
+    Facts,
+    attribute,
+    by_groups,
+    in_words,
+    interval,
+    standard_error,
+)
 
 
 def estimate(
@@ -28,6 +36,7 @@ def estimate(
     reduction: str | None = None,
     label_kernel: Any = None,
     sample_weight: Any = None,
+    groups: Any = None,
     labels: Any = None,
     random_state: int = 0,
     input: str = "probs",
@@ -49,6 +58,12 @@ def estimate(
 
     Parameters
     ----------
+    groups : array of shape (n_samples,), optional
+        Ids of rows that depend on each other, such as the texts of tokens: at least 10 groups. Then
+        the debias term is :math:`\sum_g \operatorname{Tr} R_g^\top A_{gg} R_g`, all pairs within a
+        group; the standard error comes from the sums of the influence over the groups, intervals
+        from Student's t with G - 1 degrees of freedom; and there is no floor, which assumes
+        independent rows. See docs/dependent_rows.md.
     y_true, y_prob, method, kernel, bandwidth, regularization, reduction, label_kernel,
     sample_weight, labels, random_state, input, normalize, n_threads, progress
         As in `ckce`.
@@ -85,6 +100,7 @@ def estimate(
         reduction=reduction,
         label_kernel=label_kernel,
         sample_weight=sample_weight,
+        groups=groups,
         labels=labels,
         random_state=random_state,
         input=input,
@@ -105,8 +121,9 @@ class Estimate:
     debiased : float
         CKCE without the diagonal of its trace formula. Centred at 0 under calibration, so it may be
         negative.
-    floor : float
-        Mean of `value` for a perfectly calibrated model with the same predictions.
+    floor : float or None
+        Mean of `value` for a perfectly calibrated model with the same predictions; None with groups,
+        because it assumes independent rows.
     se : float
         Standard error of `debiased` (influence function; bandwidth, regularization and frequencies
         held fixed).
@@ -140,11 +157,13 @@ class Estimate:
         The classes, in the order of the columns.
     level : float
         Of the interval, unless it is asked for with another; that of `evaluate` or `compare`.
+    n_groups : int or None
+        Number of groups, if there are any: `debiased` and `se` are by group.
     """
 
     value: float
     debiased: float
-    floor: float
+    floor: float | None
     se: float
     bound: float | None
     method: str
@@ -163,6 +182,7 @@ class Estimate:
     mean_residual: NDArray[np.float64] | None = field(default=None, repr=False, compare=False)
     classes: tuple[Any, ...] = field(default=(), repr=False, compare=False)
     level: float = 0.95
+    n_groups: int | None = None
 
     def __float__(self) -> float:
         return self.value
@@ -173,7 +193,8 @@ class Estimate:
         It covers the regularised population value: that at the same bandwidth, lambda and
         frequencies, not that at lambda = 0. Conservative near calibration.
         """
-        return interval(self.debiased, self.se, self.level if level is None else level)
+        level = self.level if level is None else level
+        return interval(self.debiased, self.se, level, self.n_groups)
 
     def attribution(self) -> Attribution:
         """Which classes are to blame, the largest contribution first.
@@ -204,14 +225,17 @@ class Estimate:
         note = f", to {self.debias_error:.1e}" if self.debias_error else ""
         bandwidth = "" if self.bandwidth is None else f"bandwidth {self.bandwidth:.6g}, "
         shape = f"n = {self.n_samples}, m = {self.n_classes}"
-        rows = (
+        rows = [
             ("CKCE", f"{self.value:.6g}", accuracy),
-            ("floor", f"{self.floor:.6g}", f"mean of a calibrated model{note}"),
             ("debiased", f"{self.debiased:.6g}", spread),
             ("data", "", f"{shape}, {bandwidth}lambda {self.regularization:.6g}"),
             ("method", "", ", ".join(how)),
-        )
-        return Facts(rows, self.signature)
+        ]
+        if self.floor is not None:
+            rows.insert(1, ("floor", f"{self.floor:.6g}", f"mean of a calibrated model{note}"))
+        if self.n_groups is not None:
+            rows.insert(3, ("groups", "", f"{by_groups(self.n_groups)}, debiased by group"))
+        return Facts(tuple(rows), self.signature)
 
     def __repr__(self) -> str:
         return self._facts().text()
@@ -246,8 +270,8 @@ def estimate_and_problem(
     estimate = Estimate(
         value=value,
         debiased=value - debias,
-        floor=floor,
-        se=standard_error(influence, samples.weights),
+        floor=None if samples.groups is not None else floor,
+        se=standard_error(influence, samples.weights, samples.groups),
         bound=bound if certified else None,
         method=problem.method.word,
         bandwidth=problem.bandwidth.value,
@@ -265,17 +289,9 @@ def estimate_and_problem(
         mean_residual=_mean_residual(problem),
         classes=problem.classes,
         level=level,
+        n_groups=samples.n_groups,
     )
     return estimate, problem
-
-
-def standard_error(influence: NDArray[np.float64], weights: NDArray[np.float64] | None) -> float:
-    """Of an estimate whose rows have this influence; NaN of one row."""
-    total = float(len(influence)) if weights is None else float(weights.sum())
-    if total <= 1.0:
-        return math.nan
-    squares = influence**2 if weights is None else weights * influence**2
-    return math.sqrt(squares.sum() / (total - 1.0) / total)
 
 
 def _per_class(problem: Problem, solutions: list[_core.Solution]) -> NDArray[np.float64] | None:

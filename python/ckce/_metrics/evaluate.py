@@ -14,7 +14,16 @@ from ckce._metrics.estimate import Estimate, estimate_of
 from ckce._metrics.jkce import JkceEstimate, jkce_estimate_of
 from ckce._metrics.scores import BrierDecomposition, brier_decomposition_of, scores_of
 from ckce._problem import check_reduction, check_settings, problem_of
-from ckce._results import FEW_ROWS, NO_SIGN, Facts, finite, in_words, load_pandas, number
+from ckce._results import (
+    FEW_ROWS,
+    NO_SIGN,
+    Facts,
+    by_groups,
+    finite,
+    in_words,
+    load_pandas,
+    number,
+)
 
 _ZERO = "a label had probability 0"
 
@@ -32,6 +41,7 @@ def evaluate(
     level: float = 0.95,
     test: bool | int = False,
     sample_weight: Any = None,
+    groups: Any = None,
     labels: Any = None,
     random_state: int = 0,
     input: str = "probs",
@@ -57,6 +67,10 @@ def evaluate(
         Of the intervals.
     test : bool or int
         Whether to add the p-value of `calibration_test`, by 999 resamples or by as many as given.
+        Not with groups, because the test needs independent labels.
+    groups : array of shape (n_samples,), optional
+        Ids of rows that depend on each other, as in `estimate`: CKCE is debiased, JKCE unbiased, and
+        their standard errors are by group.
     y_true, y_prob, kernel, bandwidth, regularization, sample_weight, labels, random_state,
     input, normalize, n_threads, progress
         As in `ckce`.
@@ -89,7 +103,7 @@ def evaluate(
     ECE (simplex)      0.6333   10 bins per class, 6 occupied, 6 with one sample; mostly noise
     signature         ckce|v0.1|method:exact|k:linear_gaussian|gamma:0.42426406871192857(median)|lam:n^-0.25|n:6|m:2|p:float64
     """
-    level, resamples = check_level(level), check_test(test, regularization)
+    level, resamples = check_level(level), check_test(test, regularization, groups)
     if resamples:
         check_reduction(reduction, ("top_label",))
     settings = check_settings(
@@ -111,6 +125,7 @@ def evaluate(
         input=input,
         normalize=normalize,
         n_threads=threads,
+        groups=groups,
     )
     scores = scores_of(samples, threads)
     ece = {
@@ -201,7 +216,7 @@ class Evaluation:
                 f"calibration {number(parts.calibration)} + refinement "
                 f"{number(parts.refinement)} + within bins {round(parts.within_bins, 4) + 0.0:.4f}",
             ),
-            ("CKCE", c.value, f"floor {number(c.floor)}: the mean of a calibrated model"),
+            ("CKCE", c.value, _floor_remark(c)),
             ("debiased", c.debiased, spread),
             ("JKCE", j.value, f"unbiased; {joint}"),
             (TITLES["top_label"], self.ece_top_label.value, f"{lean}confident by {number(gap)}"),
@@ -213,7 +228,11 @@ class Evaluation:
             drawn = f"{self.test.n_resamples} resamples"
             rows.append(("p-value", self.test.p_value, f"test of calibration; {drawn}: {found}"))
         bandwidth = "" if c.bandwidth is None else f", bandwidth {c.bandwidth:.6g}"
-        heading = f"n = {self.n_samples}, m = {self.n_classes}, CKCE {c.method}, JKCE {j.method}{bandwidth}"
+        groups = "" if c.n_groups is None else f", {by_groups(c.n_groups)}"
+        heading = (
+            f"n = {self.n_samples}, m = {self.n_classes}, CKCE {c.method}, JKCE {j.method}"
+            f"{bandwidth}{groups}"
+        )
         lines = tuple((name, number(value), remark) for name, value, remark in rows)
         return Facts(lines, c.signature, heading)
 
@@ -230,6 +249,7 @@ class Evaluation:
         numbers: dict[str, float | int | str | None] = {
             "n_samples": self.n_samples,
             "n_classes": self.n_classes,
+            "n_groups": c.n_groups,
             "accuracy": self.accuracy,
             "mean_confidence": self.mean_confidence,
             "log_loss": self.log_loss,
@@ -274,6 +294,12 @@ class Evaluation:
         }
         numbers["log_loss"] = self.log_loss
         return pandas.DataFrame(numbers, index=[name])
+
+
+def _floor_remark(e: Estimate) -> str:
+    if e.floor is None:
+        return "no floor, which assumes independent rows"
+    return f"floor {number(e.floor)}: the mean of a calibrated model"
 
 
 def _bins_remark(e: EceEstimate) -> str:

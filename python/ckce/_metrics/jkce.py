@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckce import _core
-from ckce._input import KernelLike, check_choice
+from ckce._input import KernelLike, Samples, check_choice
 from ckce._methods import Blocks, Exact, Method
 from ckce._problem import Problem, Progress, part, progress_bar, settle
-from ckce._results import FEW_ROWS, Facts, in_words, interval
+from ckce._results import FEW_ROWS, Facts, by_groups, in_words, interval, standard_error
 
 
 def jkce(
@@ -27,6 +27,7 @@ def jkce(
     reduction: str | None = None,
     label_kernel: Any = None,
     sample_weight: Any = None,
+    groups: Any = None,
     labels: Any = None,
     random_state: int = 0,
     input: str = "probs",
@@ -52,6 +53,10 @@ def jkce(
         as in `ckce`.
     estimator : {"unbiased", "biased"}
         Which mean. ``blocks`` is always unbiased.
+    groups : array of shape (n_samples,), optional
+        Ids of rows that depend on each other, at least 10 groups: ``unbiased`` is then the mean over
+        pairs of different groups, :math:`\sum_{g \ne g'} h_{ij} / (N^2 - \sum_g N_g^2)`. Not for
+        ``biased``, which takes all pairs, nor for ``blocks``. See docs/dependent_rows.md.
     y_true, y_prob, kernel, bandwidth, reduction, label_kernel, sample_weight, labels, random_state,
     input, normalize, n_threads, progress
         As in `ckce`. ``blocks`` takes no weights.
@@ -86,6 +91,11 @@ def jkce(
     -0.036786
     """
     check_choice("estimator", estimator, ("unbiased", "biased"))
+    if estimator == "biased" and groups is not None:
+        raise ValueError(
+            "groups must be None with estimator='biased', which takes all pairs: its value does not "
+            "change with groups"
+        )
     problem = settle(
         "jkce",
         y_true,
@@ -96,6 +106,7 @@ def jkce(
         reduction=reduction,
         label_kernel=label_kernel,
         sample_weight=sample_weight,
+        groups=groups,
         labels=labels,
         random_state=random_state,
         input=input,
@@ -115,7 +126,7 @@ def jkce(
         diagonal += sums.diagonal
     if estimator == "biased":
         return (off_diagonal + diagonal) / (total**2 * problem.n_parts)
-    return off_diagonal / (total * (total - 1.0) * problem.n_parts)
+    return off_diagonal / (_pairs(problem.samples) * problem.n_parts)
 
 
 def jkce_estimate(
@@ -128,6 +139,7 @@ def jkce_estimate(
     reduction: str | None = None,
     label_kernel: Any = None,
     sample_weight: Any = None,
+    groups: Any = None,
     labels: Any = None,
     random_state: int = 0,
     input: str = "probs",
@@ -145,11 +157,13 @@ def jkce_estimate(
 
     Near calibration the U-statistic degenerates; `se` is then too large by about a factor of 1.4,
     never too small. For ``method="blocks"`` it is the standard deviation of the block values over
-    the square root of their number.
+    the square root of their number. With `groups` both are by group, with
+    :math:`\psi_i = 2 N (\sum_{j \notin g(i)} w_j h_{ij} - (N - N_{g(i)}) \mathrm{JKCE}_u) /
+    (N^2 - \sum_g N_g^2)` summed over each.
 
     Parameters
     ----------
-    y_true, y_prob, method, kernel, bandwidth, reduction, label_kernel, sample_weight, labels,
+    y_true, y_prob, method, kernel, bandwidth, reduction, label_kernel, sample_weight, groups, labels,
     random_state, input, normalize, n_threads, progress
         As in `jkce`.
 
@@ -179,6 +193,7 @@ def jkce_estimate(
         reduction=reduction,
         label_kernel=label_kernel,
         sample_weight=sample_weight,
+        groups=groups,
         labels=labels,
         random_state=random_state,
         input=input,
@@ -215,6 +230,8 @@ class JkceEstimate:
         Names everything that changes the number.
     level : float
         Of the interval, unless it is asked for with another; that of `evaluate` or `compare`.
+    n_groups : int or None
+        Number of groups, if there are any: `value` and `se` are by group.
     """
 
     value: float
@@ -229,13 +246,15 @@ class JkceEstimate:
     n_blocks: int | None
     signature: str
     level: float = 0.95
+    n_groups: int | None = None
 
     def __float__(self) -> float:
         return self.value
 
     def interval(self, level: float | None = None) -> tuple[float, float]:
-        """Normal confidence interval around `value`; conservative near calibration."""
-        return interval(self.value, self.se, self.level if level is None else level)
+        """Confidence interval around `value`; conservative near calibration."""
+        level = self.level if level is None else level
+        return interval(self.value, self.se, level, self.n_groups)
 
     def _facts(self) -> Facts:
         spread = in_words(*self.interval(), self.level)
@@ -251,6 +270,8 @@ class JkceEstimate:
         if self.biased is not None:
             rows.append(("biased", f"{self.biased:.6g}", "at least 0"))
         rows.append(("data", "", f"n = {self.n_samples}, m = {self.n_classes}{bandwidth}"))
+        if self.n_groups is not None:
+            rows.append(("groups", "", f"{by_groups(self.n_groups)}, unbiased by group"))
         rows.append(("method", "", ", ".join(how)))
         return Facts(tuple(rows), self.signature)
 
@@ -282,12 +303,13 @@ def jkce_estimate_of(
             rows += sums.rows / parts
             if n_features is not None and problem.method.word != "fourier":
                 rank = max(n_features, rank or 0)
-        value = off_diagonal / (total * (total - 1.0))
+        pairs = _pairs(samples)
+        value = off_diagonal / pairs
         biased = (off_diagonal + diagonal) / total**2
-        squares = (rows / (total - 1.0) - value) ** 2
-        if samples.weights is not None:
-            squares = samples.weights * squares
-        se = 2.0 * math.sqrt(squares.sum() / (total - 1.0) / total) if total > 2.0 else math.nan
+        influence = 2.0 * total * (rows - _others(samples) * value) / pairs
+        se = math.nan
+        if total > 2.0:
+            se = standard_error(influence, samples.weights, samples.groups)
     return JkceEstimate(
         value=value,
         se=se,
@@ -301,7 +323,24 @@ def jkce_estimate_of(
         n_blocks=n_blocks,
         signature=str(problem.signature),
         level=level,
+        n_groups=samples.n_groups,
     )
+
+
+def _others(samples: Samples) -> Any:
+    """The weight of all copies that a copy of each row is paired with."""
+    if samples.groups is None:
+        return samples.weight - 1.0
+    return samples.weight - np.bincount(samples.groups, samples.weights)[samples.groups]
+
+
+def _pairs(samples: Samples) -> float:
+    """The number of pairs in the unbiased mean: N (N - 1), or N^2 - sum_g N_g^2."""
+    total = samples.weight
+    if samples.groups is None:
+        return total * (total - 1.0)
+    sizes = np.bincount(samples.groups, samples.weights)
+    return float((sizes * (total - sizes)).sum())
 
 
 def _sums(
@@ -316,19 +355,25 @@ def _part_sums(
     problem: Problem, full: bool, progress: Progress | None
 ) -> tuple[_core.JkceSums, int | None]:
     problem.check_memory(full)
-    threads, kernel = problem.n_threads, problem.kernel
+    threads, kernel, groups = problem.n_threads, problem.kernel, problem.samples.groups
     if kernel.gram is not None:
         gram = kernel.gram_of(problem.samples.probs)
-        return _core.jkce_gram(*problem.data, gram=gram, full=full), None
+        return _core.jkce_gram(*problem.data, groups=groups, gram=gram, full=full), None
     if isinstance(problem.method, Exact):
         core = kernel.core(problem.bandwidth.value)
         exact = _core.jkce_two_classes if problem.rows.on_a_line else _core.jkce_exact
         return exact(
-            *problem.data, kernel=core, full=full, n_threads=threads, progress=progress
+            *problem.data,
+            groups=groups,
+            kernel=core,
+            full=full,
+            n_threads=threads,
+            progress=progress,
         ), None
     features = problem.features(problem.method, part(progress, 0.0, 0.5))
     sums = _core.jkce_features(
         *problem.data,
+        groups=groups,
         features=features,
         full=full,
         n_threads=threads,
@@ -341,6 +386,11 @@ def _block_values(problem: Problem, method: Blocks, progress: bool | None) -> ND
     """Unbiased JKCE of each block, the mean over the parts."""
     if problem.samples.weights is not None:
         raise ValueError("sample_weight must be None with method='blocks': blocks count rows")
+    if problem.samples.groups is not None:
+        raise ValueError(
+            "groups must be None with method='blocks', which cuts rows where they stand; use "
+            "method='exact' or 'fourier'"
+        )
     size = method.rows(problem.samples.n)
     total: NDArray[np.float64] = np.zeros(problem.samples.n // size)
     with progress_bar(progress, "JKCE blocks") as report:

@@ -21,14 +21,15 @@ def forest(models: Sequence[ComparedModel], level: float, ax: Axes | None) -> Ax
     with canvas((5.2, 0.9 + 0.26 * len(models)), ax) as (figure, given):
         ax = figure.add_subplot() if given is None else given
         rows = np.arange(len(models))
-        floors, values = [m.ckce_floor for m in models], [m.ckce for m in models]
+        floors = [(m.ckce_floor, row) for row, m in enumerate(models) if m.ckce_floor is not None]
         debiased = np.array([m.ckce_debiased for m in models])
         ends = np.array([[m.ckce_low, m.ckce_high] for m in models])
         ax.axvline(0, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
         bar: Any = {"marker": "|", "s": 60, "color": ORANGE, "linewidths": 1.3, "zorder": 2}
-        ax.scatter(floors, rows, label="floor of CKCE", **bar)
+        if floors:
+            ax.scatter(*zip(*floors, strict=True), label="floor of CKCE", **bar)
         hollow: Any = {"s": 14, "facecolors": background(ax), "edgecolors": GREY, "linewidths": 0.9}
-        ax.scatter(values, rows, label="CKCE", zorder=3, **hollow)
+        ax.scatter([m.ckce for m in models], rows, label="CKCE", zorder=3, **hollow)
         ax.errorbar(
             debiased,
             rows,

@@ -140,6 +140,8 @@ class Problem:
             words["reduction"] = self.reduction
         if samples.weights is not None:
             words["w"] = f"{samples.weight!r}({digest(samples.weights)})"
+        if samples.groups is not None:
+            words["groups"] = f"{samples.n_groups}({digest(samples.groups)})"
         if self.label_kernel is not None:
             words["l"] = self.label_kernel.name
         if samples.prepared is not None:
@@ -212,6 +214,7 @@ def settle(
     labels: Any,
     input: str,
     normalize: bool,
+    groups: Any = None,
     **options: Any,
 ) -> Problem:
     """Check every argument once, and settle what will be computed."""
@@ -224,6 +227,7 @@ def settle(
         input=input,
         normalize=normalize,
         n_threads=settings.n_threads,
+        groups=groups,
     )
     return problem_of(metric, samples, settings)
 

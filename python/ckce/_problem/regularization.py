@@ -61,6 +61,11 @@ def default_regularization(weight: float) -> Regularization:
 
 def choose_by_loo(problems: Sequence[Problem]) -> Regularization:
     """The lambda with the smallest sum of leave-one-out errors; of equal ones the largest."""
+    if any(problem.samples.groups is not None for problem in problems):
+        raise ValueError(
+            "regularization='loo' needs independent rows, got groups: a row that is left out would be "
+            "predicted by others of its group; pass a number, or leave regularization out"
+        )
     total = np.sum([loo_errors(part) for problem in problems for part in problem.parts], axis=0)
     last = len(total) - 1 - int(np.argmin(total[::-1]))
     return Regularization(float(LAMBDAS[last]), "loo")

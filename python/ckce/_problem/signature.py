@@ -31,6 +31,7 @@ _ORDER = (
     "n",
     "m",
     "w",
+    "groups",
     "l",
     "in",
     "level",

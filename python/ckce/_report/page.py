@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from ckce._report import pictures
-from ckce._results import Column, Table, advice, harmless, lean, model_columns, percent
+from ckce._results import Column, Table, advice, by_groups, harmless, lean, model_columns, percent
 
 if TYPE_CHECKING:
     from ckce._compare.comparison import ComparedModel
@@ -82,17 +82,22 @@ def _sections(story: Story) -> Iterator[str]:
             '<p class="note">Share of the pairs that differ significantly above whose order stays the '
             "same when bandwidth and lambda are multiplied by these factors.</p>",
         )
-    yield _section("How to read it", _guide(several))
+    yield _section("How to read it", _guide(several, story.data["n_groups"]))
     yield _section("Reproduce", _reproduce(story.data))
 
 
 def _forest(story: Story) -> str:
     ranked = ", by which models are ranked," if len(story.models) > 1 else ""
+    n_groups = story.data["n_groups"]
+    beside = (
+        "Bar: its floor, the mean that a calibrated model with the same predictions would score. "
+        if n_groups is None
+        else f"Debiased by group, {by_groups(n_groups)}. "
+    )
     return _section(
         "CKCE with intervals",
         f"<p>Filled: debiased CKCE{ranked} with its {percent(story.level)} interval. Hollow: CKCE "
-        "itself. Bar: its floor, the mean that a calibrated model with the same predictions would "
-        "score. Left is better.</p>",
+        f"itself. {beside}Left is better.</p>",
         f"<figure>{pictures.forest(story.models, story.level)}</figure>",
     )
 
@@ -103,11 +108,16 @@ def _reliability(story: Story) -> str:
         f"{pictures.reliability(story.curves[model.name], k)}</figure>"
         for k, model in enumerate(story.models)
     )
+    narrow = (
+        ""
+        if story.data["n_groups"] is None
+        else " The bands take rows for independent, so they are too narrow where groups are not."
+    )
     return _section(
         "Reliability",
         "<p>How often the predicted class was right, against the confidence in it, in bins of equal "
         "numbers of samples, with a band for each bin. Below the diagonal a model is overconfident. "
-        "The histogram shows where the samples are.</p>",
+        f"The histogram shows where the samples are.{narrow}</p>",
         f'<div class="grid">{"".join(figures)}</div>',
     )
 
@@ -161,7 +171,7 @@ def _table(story: Story) -> str:
     return f'<div class="scroll models">{body}</div>'
 
 
-def _guide(several: bool) -> str:
+def _guide(several: bool, n_groups: int | None) -> str:
     ranked = " Models are ranked by it." if several else ""
     paired = (
         " The pairs are compared sample by sample, which tells more than whether two intervals overlap."
@@ -186,6 +196,13 @@ def _guide(several: bool) -> str:
         "Accuracy, log loss, Brier": "A calibrated model need not be good: one that always predicts "
         "the class frequencies is calibrated. Look at both.",
     }
+    if n_groups is not None:
+        del entries["Floor"], entries["p-value"]  # both need independent rows
+        entries["Groups"] = (
+            f"Rows of one group may depend on each other; there are {n_groups} groups. Pairs within "
+            "a group are left out of the debiased values, and standard errors come from sums over "
+            "the groups."
+        )
     return f"<dl>{''.join(f'<dt>{t}</dt><dd>{words}</dd>' for t, words in entries.items())}</dl>"
 
 

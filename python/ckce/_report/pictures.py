@@ -30,7 +30,7 @@ def forest(models: Sequence[ComparedModel], level: float) -> str:
         x
         for m in models
         for x in (m.ckce_low, m.ckce_high, m.ckce, m.ckce_floor, m.ckce_debiased, 0.0)
-        if math.isfinite(x)
+        if x is not None and math.isfinite(x)
     ]
     margin = 0.03 * (max(ends) - min(ends))
     axis = Axis(min(ends) - margin, max(ends) + margin, 4, 96)
@@ -62,8 +62,10 @@ def _strip(m: ComparedModel, axis: Axis, level: float, colour: str) -> Svg:
     svg = Svg(100, height, words, fluid=True)
     for tick in axis.ticks(4):
         svg.line(axis(tick), 0, axis(tick), height, "tick" if abs(tick) > 1e-12 else "zero")
-    svg.line(axis(m.ckce_floor), y - 10, axis(m.ckce_floor), y + 10, "floor")
-    raw = f"{m.name}: CKCE {number(m.ckce)}, floor {number(m.ckce_floor)}"
+    raw = f"{m.name}: CKCE {number(m.ckce)}"
+    if m.ckce_floor is not None:
+        svg.line(axis(m.ckce_floor), y - 10, axis(m.ckce_floor), y + 10, "floor")
+        raw += f", floor {number(m.ckce_floor)}"
     svg.circle(axis(m.ckce), y, 4, f"hollow {colour}", raw)
     if math.isfinite(m.ckce_low):
         svg.line(axis(m.ckce_low), y, axis(m.ckce_high), y, f"whisker {colour}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,6 +43,7 @@ class Report:
     headline: str
     data: dict[str, Any] = field(repr=False)
     html: str = field(repr=False)
+    _story: Story = field(repr=False, compare=False)
 
     def __repr__(self) -> str:
         size = len(self.html.encode()) / 1000
@@ -55,6 +56,15 @@ class Report:
             'style="width:100%;height:640px;border:1px solid #8884"></iframe>'
         )
 
+    def made_by(self, command: str) -> Report:
+        """The same page with the command that made it, for those who want to repeat it."""
+        from ckce._report.page import page
+
+        if not isinstance(command, str):
+            raise TypeError(f"command must be a string, got {command!r}")
+        story = replace(self._story, data={**self._story.data, "command": command})
+        return Report(self.headline, story.data, page(story), story)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page to a file, whole or not at all."""
         write_file(path, [self.html.encode()])
@@ -66,7 +76,6 @@ def report(
     *,
     title: str = "Calibration report",
     subtitle: str | None = None,
-    command: str | None = None,
     sensitivity: bool = True,
     level: float = 0.95,
     test: bool | int = True,
@@ -76,6 +85,7 @@ def report(
     regularization: float | None = None,
     reduction: str | None = None,
     sample_weight: Any = None,
+    groups: Any = None,
     labels: Any = None,
     random_state: int = 0,
     input: str = "probs",
@@ -100,16 +110,17 @@ def report(
         Title of the page.
     subtitle : str, optional
         A line below it, such as the data set and the date.
-    command : str, optional
-        How the page was made, shown for those who want to repeat it.
     sensitivity : bool
         Whether to rerun a comparison under nine pairs of bandwidth and lambda.
     level : float
         Of the intervals.
     test : bool or int
-        Whether to add the p-value of `calibration_test`, by 999 resamples or as many as given.
+        Whether to add the p-value of `calibration_test`, by 999 resamples or as many as given; by
+        default without groups only, because the test needs independent labels.
     sample_weight : array of shape (n_samples,), optional
         Frequency weights; with ``test`` whole numbers.
+    groups : array of shape (n_samples,), optional
+        Ids of rows that depend on each other, as in `estimate`.
     method, kernel, bandwidth, regularization, reduction, labels, random_state, input, normalize,
     n_threads, progress
         As in `ckce`; the median bandwidth of several models is pooled, as in `compare`.
@@ -153,6 +164,7 @@ def report(
     }
     of_metric: dict[str, Any] = {
         **of_data,
+        "groups": groups,
         "test": test,
         "method": method,
         "kernel": kernel,
@@ -162,15 +174,16 @@ def report(
         "random_state": random_state,
         "progress": progress,
     }
-    if callable(kernel) and test is True:
-        of_metric["test"] = False  # it draws in features, which a callable does not have
+    if test is True and (callable(kernel) or groups is not None):
+        # It draws in features, which a callable does not have, and independent labels.
+        of_metric["test"] = False
     curves = _curves(y_true, y_prob, level, of_data)
     if len(y_prob) == 1:
         story = _of_one(y_true, y_prob, curves, level, of_metric)
     else:
         story = _of_several(y_true, y_prob, curves, level, of_metric, sensitivity)
-    story.data.update(title=title, subtitle=subtitle, command=command)
-    return Report(story.data["headline"], story.data, page(story))
+    story.data.update(title=title, subtitle=subtitle, command=None)
+    return Report(story.data["headline"], story.data, page(story), story)
 
 
 def _curves(
@@ -231,6 +244,7 @@ def _of_one(
         "regularization": e.regularization,
         "n_samples": e.n_samples,
         "n_classes": e.n_classes,
+        "n_groups": e.n_groups,
         "signature": e.signature,
     }
     return Story(data, (model,), curves, blames, (), None)

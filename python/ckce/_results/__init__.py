@@ -7,7 +7,17 @@ of a model are in columns.py. May touch `_input` only; computes nothing.
 from ckce._results.attribution import Attribution, attribute
 from ckce._results.columns import model_columns
 from ckce._results.frame import load_pandas
-from ckce._results.interval import FEW_ROWS, NO_SIGN, in_words, interval, p_value, percent, quantile
+from ckce._results.interval import (
+    FEW_ROWS,
+    NO_SIGN,
+    by_groups,
+    in_words,
+    interval,
+    p_value,
+    percent,
+    quantile,
+    standard_error,
+)
 from ckce._results.table import (
     Column,
     Facts,

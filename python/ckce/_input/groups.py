@@ -1,0 +1,81 @@
+"""Groups of rows that depend on each other: any ids become codes 0, 1, 2, ..."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckce._input.arrays import as_array
+from ckce._input.words import InputError, InputTypeError
+
+#: Groups below which no interval is given: with fewer its coverage fell (studies/GROUPS.md).
+LEAST_GROUPS = 10
+
+
+def as_groups(groups: Any, n: int) -> NDArray[np.int64] | None:
+    """The code of each row's group, in the order of their first rows."""
+    if groups is None:
+        return None
+    ids = as_array("groups", groups)
+    if ids.ndim != 1:
+        hint = "; join several columns into one id" if ids.ndim == 2 else ""
+        raise InputError(
+            f"groups must have shape ({n},), one id for each row, got {ids.shape}{hint}"
+        )
+    if len(ids) != n:
+        raise InputError(f"groups must have shape ({n},), one id for each row, got {ids.shape}")
+    _check_missing(ids)
+    return _codes(ids)
+
+
+def recoded(codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The codes of the rows that are left; too few groups are refused."""
+    codes = _codes(codes)
+    count = int(codes.max()) + 1
+    if count < LEAST_GROUPS:
+        raise InputError(
+            f"groups must name at least {LEAST_GROUPS} groups, got {count}: a standard error of so "
+            "few is too uncertain; leave groups out only if the rows are independent"
+        )
+    return codes
+
+
+def _check_missing(ids: NDArray[Any]) -> None:
+    if ids.dtype.kind in "fc":
+        missing = np.isnan(ids)
+    elif ids.dtype.kind in "mM":
+        missing = np.isnat(ids)
+    elif ids.dtype.kind == "O":
+        missing = np.array([_is_missing(each) for each in ids], np.bool_)
+    else:
+        return
+    if missing.any():
+        raise InputError(
+            f"groups row {int(np.argmax(missing))} is missing ({int(missing.sum())} of {len(ids)} "
+            "are); give such a row an id of its own, or drop it"
+        )
+
+
+def _is_missing(each: Any) -> bool:
+    if each is None or type(each).__name__ == "NAType":  # of pandas, equal to nothing
+        return True
+    try:
+        return bool(each != each)
+    except ValueError:  # an array
+        return False
+
+
+def _codes(ids: NDArray[Any]) -> NDArray[np.int64]:
+    if ids.dtype.kind == "O":
+        seen: dict[Any, int] = {}
+        try:
+            return np.array([seen.setdefault(each, len(seen)) for each in ids], np.int64)
+        except TypeError:
+            kind = next(type(each).__name__ for each in ids if type(each).__hash__ is None)
+            raise InputTypeError(
+                f"groups must hold ids such as integers or strings, got {kind}"
+            ) from None
+    _, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[inverse.reshape(-1)]
