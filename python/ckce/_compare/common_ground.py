@@ -13,7 +13,6 @@ from ckce._compare.guard_rails import is_constant
 from ckce._compare.models import check_models, shared_problems
 from ckce._compare.verdict import CommonGround, Pair, judge
 from ckce._input import KernelLike, Samples, check_level
-from ckce._metrics.estimate import standard_error
 from ckce._problem import (
     Problem,
     Settings,
@@ -23,6 +22,7 @@ from ckce._problem import (
     check_settings,
     progress_bar,
 )
+from ckce._results import standard_error
 
 #: Classes above which the sorted top 5 are compared.
 MANY_CLASSES = 20

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from ckce import _core
 from ckce._input import Kernel, Samples
 from ckce._methods import Landmarks, choose_points
-from ckce._metrics.estimate import standard_error
 from ckce._problem import Problem
+from ckce._results import standard_error
 
 POOL = 3000  # distinct predictions of all models together, among which landmarks are sought
 LARGEST_RANK = 100
