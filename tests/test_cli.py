@@ -540,6 +540,7 @@ def test_options_are_those_of_the_library(run):
         "--landmarks 40": {"method": ckce.Landmarks(40)},
         "--method landmarks": {"method": "landmarks"},
         "--reduction top_label --level 0.8": {"reduction": "top_label", "level": 0.8},
+        "--top-k 2": {"reduction": ckce.TopK(2)},
         "--kernel laplace --seed 3 --test": {"kernel": "laplace", "random_state": 3, "test": True},
     }
     both = {"preds": Q, "sharp": SHARP}
@@ -553,6 +554,25 @@ def test_options_are_those_of_the_library(run):
             check_json(run(f"compare {' '.join(files)} {words}"), expected)
         if takes(ckce.report, options):
             assert run(f"report preds.npz {words} --no-sensitivity -o page.html")[::2] == (0, "")
+
+
+def test_reduced_streams(run):
+    write_files()
+    for words, reduction in (("--top-k 2", ckce.TopK(2)), ("--reduction top_label", "top_label")):
+        code, out, err = run(f"stream preds.npz {words} -o state.ckce")
+        assert (code, err) == (0, "")
+        acc = ckce.CKCEAccumulator(Q.shape[1], reduction=reduction)
+        acc.update(Y, Q)
+        assert json.loads(out)["ckce"] == acc.compute()
+        assert run("merge state.ckce")[0] == 0
+    assert run("stream preds.npz -o full.ckce")[0] == 0
+    code, _, err = run("merge full.ckce state.ckce")
+    assert code == 1
+    assert "reduction must be the same to merge" in err
+    code, _, err = run("score preds.npz --top-k 2 --reduction top_label")
+    assert code == 2
+    assert "argument --top-k: is a reduction, got --reduction top_label" in err
+    assert "below the number of classes" in run("score preds.npz --top-k 99")[2]
 
 
 def takes(function, options):
@@ -911,7 +931,16 @@ def test_one_surface():
     assert [found["level"].default for found in parameters[1:]] == [0.95] * 4
     assert ["test" in found for found in parameters] == [False, True, True, True, False]
     (commands,) = [action for action in make_parser()._actions if isinstance(action.choices, dict)]
-    words = ["--level", "--test", "--no-test", "--reduction", "--weights", "--input", "--method"]
+    words = [
+        "--top-k",
+        "--level",
+        "--test",
+        "--no-test",
+        "--reduction",
+        "--weights",
+        "--input",
+        "--method",
+    ]
     words += ["--kernel", "--bandwidth", "--regularization", "--seed", "--normalize"]
     words += ["--frequencies", "--sampler", "--landmarks", "--rank", "--pivoting", "--tol"]
     for name in ("score", "compare", "report"):

@@ -49,6 +49,7 @@ Y, Q = models()
         {"kernel": "laplace", "regularization": 0.3},
         {"kernel": "linear"},
         {"reduction": "top_label"},
+        {"reduction": ckce.TopK(2)},
         {"sample_weight": np.arange(600) % 3},
     ],
 )
@@ -302,6 +303,7 @@ def test_signature_names_what_changes_the_numbers():
         {"kernel": "laplace"},
         {"test": 9},
         {"reduction": "top_label"},
+        {"reduction": ckce.TopK(2)},
         {"sample_weight": np.arange(600) % 2 + 0.5},
     ]
     signatures = {base.signature, *(ckce.compare(Y, Q, **o).signature for o in others)}

@@ -175,3 +175,14 @@ def test_a_worker_killed_in_the_middle(cluster, tmp_path):
     assert marker.exists()
     assert acc.n_samples == 6000
     assert acc.compute() == pytest.approx(expected(), rel=1e-12)
+
+
+@pytest.mark.parametrize("method", ["auto", ckce.Landmarks(20)])
+@pytest.mark.parametrize("reduction", ["top_label", ckce.TopK(2)])
+def test_reductions(reduction, method):
+    y, q = sample(500, 6)
+    arrays = da.from_array(y, chunks=100), da.from_array(q, chunks=(100, 6))
+    acc = accumulate(*arrays, reduction=reduction, method=method, bandwidth=0.5)
+    own = ckce.CKCEAccumulator(6, reduction=reduction, method=acc.method, bandwidth=0.5)
+    own.update(y, q)
+    assert acc.compute() == pytest.approx(own.compute(), rel=1e-12)

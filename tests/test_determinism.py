@@ -36,6 +36,7 @@ ESTIMATORS = {
     "fourier": (ckce.estimate, {"method": "fourier"}),
     "fourier, mixed": (ckce.ckce, {"method": ckce.Fourier(precision="mixed")}),
     "fourier, classes": (ckce.ckce, {"method": "fourier", "reduction": "class_wise"}),
+    "fourier, top 2": (ckce.estimate, {"method": "fourier", "reduction": ckce.TopK(2)}),
     "cholesky, greedy": (ckce.estimate, {"method": ckce.Cholesky(rank=60)}),
     "cholesky, random": (
         ckce.estimate,

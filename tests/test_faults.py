@@ -36,6 +36,7 @@ CALLS = {
         y, q, method=ckce.Cholesky(90, pivoting="random"), label_kernel=np.diag([1, 2, 3, 4]), **o
     ),
     "class-wise": lambda **o: ckce.ckce(y, q, reduction="class_wise", method="fourier", **o),
+    "top 2": lambda **o: ckce.ckce(y, q, reduction=ckce.TopK(2), method="fourier", **o),
     "jkce": lambda **o: ckce.jkce_estimate(y, q, method="exact", **o).se,
     "jkce, blocks": lambda **o: ckce.jkce(y, q, method="blocks", **o),
     "simplex": lambda **o: ckce.ece(y, q, variant="simplex", **o),

@@ -175,6 +175,7 @@ def test_maps_are_refused_where_they_do_not_fit():
         "scattered": False,
         "debias": True,
         "n_bins": 10,
+        "predicted": None,
     }
     with pytest.raises(ValueError, match="of any rows"):
         _core.Accumulator(factorise(q), n_classes=3, **options)

@@ -38,7 +38,7 @@ PERTURBED = {
     "label_kernel": ({}, [label_kernel(4), label_kernel(4, seed=2), 2 * np.eye(4)]),
     "sample_weight": ({}, [np.arange(200) % 3, np.arange(200) % 2, np.full(200, 2)]),
     "groups": ({}, [np.arange(200) // 4, np.arange(200) % 50, np.arange(200)[::-1] // 10]),
-    "reduction": ({"bandwidth": 0.5}, ["top_label", "class_wise"]),
+    "reduction": ({"bandwidth": 0.5}, ["top_label", "class_wise", ckce.TopK(2), ckce.TopK(3)]),
     "normalize": ({"bandwidth": 0.5}, [True]),
     "input": ({"bandwidth": 0.5}, ["logits"]),
 }

@@ -42,6 +42,19 @@ def on_cells(n=30, **options):
     return acc
 
 
+def of_top_label(n=30, **options):
+    acc = CKCEAccumulator(5, reduction="top_label", **{"bandwidth": 0.01, "n_bins": 4, **options})
+    acc.update(*sample(n, 5))
+    return acc
+
+
+def of_top_two(n=30, **options):
+    own = {"bandwidth": 0.5, "method": ckce.Fourier(3), "n_bins": 4}
+    acc = CKCEAccumulator(5, reduction=ckce.TopK(2), **{**own, **options})
+    acc.update(*sample(n, 5))
+    return acc
+
+
 STATES = {
     "few rows": small,
     "rows held back": lambda: small(bandwidth="median"),
@@ -64,6 +77,10 @@ STATES = {
     "cells of moments": lambda: on_cells(5000, bandwidth=0.5, kernel="gaussian"),
     "cells, rows held back": lambda: on_cells(bandwidth="median"),
     "cells, label kernel": lambda: on_cells(1500, label_kernel=label_kernel(2), shard_id="a"),
+    "top label": lambda: of_top_label(1500),
+    "top label, rows held back": lambda: of_top_label(bandwidth="median"),
+    "top 2": lambda: of_top_two(1500, shard_id="a"),
+    "top 2, rows held back": lambda: of_top_two(bandwidth="median"),
 }
 
 
@@ -104,7 +121,8 @@ def test_golden_files_load_for_ever(name):
             assert numbers[key] == value, key
     before = acc.n_samples
     y, q = sample(2000, acc.n_classes)
-    acc.update(np.array(e.classes)[y], np.log(q) if "log_probs" in name else q)
+    names = np.array(acc.config["labels"] or range(acc.n_classes))
+    acc.update(names[y], np.log(q) if "log_probs" in name else q)
     assert acc.n_samples == before + 2000
     assert acc.compute() > 0
 
@@ -168,6 +186,7 @@ def test_what_is_new_needs_a_newer_version():
     # What older readers cannot understand they refuse; everything else stays readable for them.
     versions = {"landmarks": 2, "landmarks, no rows": 2, "log-probabilities": 3}
     versions |= {name: 3 for name in STATES if "cells" in name}
+    versions |= {name: 4 for name in STATES if "top" in name}
     for name, make in STATES.items():
         data = make().to_bytes()
         assert data[8] == versions.get(name, 1)
@@ -267,8 +286,8 @@ def test_foreign_and_future_files(tmp_path):
         with pytest.raises(ValueError, match=f"^{path} {words}"):
             CKCEAccumulator.load(path)
     future = bytearray(small().to_bytes())
-    future[8] = 4
-    with pytest.raises(ValueError, match="has format version 4, this ckce reads versions up to 3"):
+    future[8] = 5
+    with pytest.raises(ValueError, match="has format version 5, this ckce reads versions up to 4"):
         CKCEAccumulator.from_bytes(future)
     with pytest.raises(FileNotFoundError):
         CKCEAccumulator.load(tmp_path / "missing")
@@ -410,7 +429,21 @@ OF_MOMENTS = {
     "no moment": set_array("cell_numbers", with_value(3, np.nan)),
     "infinite moment": set_array("cell_numbers", with_value(-1, np.inf)),
 }
+OF_REDUCTIONS = {
+    "reduction": lambda header, arrays: header["config"].update(reduction="top_k(3)"),
+    "reduction to nothing": lambda header, arrays: header["config"].update(reduction="top_k(0)"),
+    "reduction to all": lambda header, arrays: header["config"].update(reduction="top_k(5)"),
+    "reduction of zeros": lambda header, arrays: header["config"].update(reduction="top_k(02)"),
+    "no reduction": lambda header, arrays: header["config"].pop("reduction"),
+    "None as reduction": lambda header, arrays: header["config"].update(reduction=None),
+    "a number as reduction": lambda header, arrays: header["config"].update(reduction=2),
+    "class-wise": lambda header, arrays: header["config"].update(reduction="class_wise"),
+    "top label": lambda header, arrays: header["config"].update(reduction="top_label"),
+    "rank": set_array("tail_labels", with_value(0, 3)),
+    "classes of a reduction": lambda header, arrays: header["config"].update(n_classes=2),
+}
 ALL_FORGERIES = [
+    (of_top_two, OF_REDUCTIONS),
     (small, FORGERIES),
     (on_landmarks, OF_LANDMARKS),
     (of_points, OF_CELLS),

@@ -205,6 +205,7 @@ DIFFERENT = {
     "labels": ["a", "b", "c"],
     "normalize": True,
     "input": "logits",
+    "reduction": "top_label",
 }
 OF_METHODS = ("n_frequencies", "sampler")
 

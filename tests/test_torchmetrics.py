@@ -349,3 +349,17 @@ def test_two_processes(tmp_path):
             assert answers[name] == pytest.approx(expected(), rel=1e-12), name
         assert answers["gathers"] == 0
         assert "options must be the same" in answers["refused"]
+
+
+@pytest.mark.parametrize("reduction", ["top_label", ckce.TopK(2)])
+def test_reductions(reduction):
+    y, q = sample(300, 6)
+    metric = CKCE(num_classes=6, reduction=reduction, output="ckce")
+    for rows in (slice(0, 100), slice(100, 300)):
+        metric.update(torch.from_numpy(q[rows]), torch.from_numpy(y[rows]))
+    acc = ckce.CKCEAccumulator(6, reduction=reduction)
+    acc.update(y, q)
+    assert float(metric.compute()) == pytest.approx(acc.compute(), rel=1e-12)
+    other = CKCE(num_classes=6, output="ckce")
+    with pytest.raises(ValueError, match="options must be the same"):
+        metric.merge_state(other)

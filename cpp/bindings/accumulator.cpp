@@ -78,13 +78,13 @@ void merge_cells(CellAccumulator& self, const Row& sums, const Labels& ids, cons
 
 void bind_cells(py::module_& module) {
   py::class_<CellAccumulator>(module, "CellAccumulator")
-      .def(py::init(
-               [](double bandwidth, bool linear_part, const Factor& label_factor, Index n_bins) {
-                 return std::make_unique<CellAccumulator>(bandwidth, linear_part,
-                                                          label_kernel(label_factor), n_bins);
-               }),
+      .def(py::init([](double bandwidth, bool linear_part, const Factor& label_factor, Index n_bins,
+                       std::optional<Index> predicted) {
+             return std::make_unique<CellAccumulator>(
+                 bandwidth, linear_part, label_kernel(label_factor), n_bins, predicted);
+           }),
            py::kw_only(), py::arg("bandwidth"), py::arg("linear_part"), py::arg("label_factor"),
-           py::arg("n_bins"))
+           py::arg("n_bins"), py::arg("predicted"))
       .def_property_readonly("n_cells",
                              [](const CellAccumulator& self) { return self.grid().cells; })
       .def_property_readonly("nodes", [](const CellAccumulator& self) { return self.grid().nodes; })
@@ -154,14 +154,16 @@ void bind_accumulator(py::module_& module) {
   bind_cells(module);
   py::class_<Accumulator>(module, "Accumulator")
       .def(py::init([](const std::shared_ptr<Features>& features, Index n_classes,
-                       const Factor& label_factor, bool scattered, bool debias, Index n_bins) {
+                       const Factor& label_factor, bool scattered, bool debias, Index n_bins,
+                       std::optional<Index> predicted) {
              if (features->m() != n_classes)
                throw py::type_error("features must be of n_classes classes");
              return std::make_unique<Accumulator>(features, label_kernel(label_factor), scattered,
-                                                  debias, n_bins);
+                                                  debias, n_bins, predicted);
            }),
            py::arg("features").none(false), py::kw_only(), py::arg("n_classes"),
-           py::arg("label_factor"), py::arg("scattered"), py::arg("debias"), py::arg("n_bins"))
+           py::arg("label_factor"), py::arg("scattered"), py::arg("debias"), py::arg("n_bins"),
+           py::arg("predicted"))
       .def("update", &update, py::arg("probs"), py::arg("labels"), py::arg("weights"),
            py::kw_only(), py::arg("n_threads"))
       .def("merge", &merge, py::arg("other"), py::kw_only(), py::arg("n_threads"))

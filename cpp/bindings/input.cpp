@@ -5,6 +5,7 @@
 #include "bindings/call.hpp"
 #include "core/bandwidth.hpp"
 #include "core/samplers/sampler.hpp"
+#include "core/top_k.hpp"
 #include "core/validate.hpp"
 
 namespace ckce {
@@ -44,6 +45,23 @@ void bind_input(py::module_& module) {
                    [&](Parallel& parallel) { return validate(samples, sum_tolerance, parallel); });
       },
       py::arg("probs"), py::arg("labels"), py::kw_only(), py::arg("sum_tolerance"),
+      py::arg("n_threads"));
+  module.def(
+      "top_k",
+      [](const py::array& probs, const Labels& labels, Index k, double sum_tolerance,
+         int n_threads) {
+        const Samples samples = view_samples(probs, labels, std::nullopt);
+        if (k < 1 || k >= samples.m()) throw py::type_error("k must be from 1 to m - 1");
+        py::array_t<double> kept({samples.n(), k + 1});
+        py::array_t<std::int64_t> ranks(samples.n());
+        double* entries = kept.mutable_data();
+        std::int64_t* places = ranks.mutable_data();
+        const Report report = run(n_threads, [&](Parallel& parallel) {
+          return top_k(samples, k, sum_tolerance, entries, places, parallel);
+        });
+        return py::make_tuple(kept, ranks, report);
+      },
+      py::arg("probs"), py::arg("labels"), py::kw_only(), py::arg("k"), py::arg("sum_tolerance"),
       py::arg("n_threads"));
   module.def(
       "median_distance",

@@ -47,11 +47,10 @@ void Report::merge(const Report& later) {
   largest_label = std::max(largest_label, later.largest_label);
 }
 
-void Inspector::look(const RowPanel& panel, Index begin, Index rows, Report& report) const {
+void Inspector::look(const double* sums, const double* smallest, Index begin, Index rows,
+                     Report& report) const {
   const Index m = samples_.m();
   const std::int64_t* labels = samples_.labels + begin;
-  const double* sums = panel.sum;
-  const double* smallest = panel.smallest;
   int outside = 0;
   for (Index i = 0; i < rows; ++i)  // no branches: the compiler vectorises it
     outside |= static_cast<int>(!(std::abs(sums[i] - 1.0) <= sum_tolerance_)) |

@@ -42,7 +42,12 @@ class Inspector {
   Inspector(const Samples& samples, double sum_tolerance)
       : samples_(samples), sum_tolerance_(sum_tolerance) {}
   // The `rows` rows from `begin` on, which the panel has looked at.
-  void look(const RowPanel& panel, Index begin, Index rows, Report& report) const;
+  void look(const RowPanel& panel, Index begin, Index rows, Report& report) const {
+    look(panel.sum, panel.smallest, begin, rows, report);
+  }
+  // The same of rows with these sums and smallest entries.
+  void look(const double* sums, const double* smallest, Index begin, Index rows,
+            Report& report) const;
 
  private:
   const Samples& samples_;

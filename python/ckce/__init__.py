@@ -34,6 +34,7 @@ _ROOMS = {
         "log_loss",
     ),
     "_problem.bandwidth": ("median_bandwidth",),
+    "_problem.reduction": ("TopK",),
     "_reliability.diagram": ("ReliabilityCurve", "ReliabilityDiagram", "reliability_diagram"),
     "_reliability.display": ("CalibrationDisplay",),
     "_report.report": ("Report", "report"),

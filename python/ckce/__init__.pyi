@@ -108,6 +108,9 @@ from ckce._metrics.scores import (
 from ckce._problem.bandwidth import (
     median_bandwidth as median_bandwidth,
 )
+from ckce._problem.reduction import (
+    TopK as TopK,
+)
 from ckce._reliability.diagram import (
     ReliabilityCurve as ReliabilityCurve,
 )

@@ -67,6 +67,9 @@ class Report:
     largest_label: int
 
 def validate(probs: Probs, labels: Labels, *, sum_tolerance: float, n_threads: int) -> Report: ...
+def top_k(
+    probs: Probs, labels: Labels, *, k: int, sum_tolerance: float, n_threads: int
+) -> tuple[Doubles, Labels, Report]: ...
 def median_distance(
     probs: Sequence[Probs],
     weights: Sequence[Doubles | None],
@@ -433,6 +436,7 @@ class Accumulator:
         scattered: bool,
         debias: bool,
         n_bins: int,
+        predicted: int | None,
     ) -> None: ...
     def update(
         self, probs: Probs, labels: Labels, weights: Doubles | None, *, n_threads: int
@@ -471,6 +475,7 @@ class CellAccumulator:
         linear_part: bool,
         label_factor: Doubles | None,
         n_bins: int,
+        predicted: int | None,
     ) -> None: ...
     def update(
         self, probs: Probs, labels: Labels, weights: Doubles | None, *, n_threads: int

@@ -843,6 +843,30 @@ def top_label(y_true: Labels, y_prob: Array) -> tuple[Labels, Array]:
     return right.astype(np.int64), np.stack([1 - confidence, confidence], axis=1)
 
 
+def top_k(y_true: Labels, y_prob: Array, k: int) -> tuple[Labels, Array]:
+    """The k largest entries of each row in decreasing order, the rest as one class, labels by rank.
+
+    Of equal entries the first column comes first. Rows sum to 1, unless those kept sum to more.
+
+    Returns
+    -------
+    labels : ndarray of shape (n,)
+        0..k, where k stands for all other classes.
+    probs : ndarray of shape (n, k + 1)
+
+    Examples
+    --------
+    >>> y, q = top_k(np.array([3]), np.array([[0.125, 0.25, 0.125, 0.5]]), 2)
+    >>> y.tolist(), q.tolist()
+    ([0], [[0.5, 0.25, 0.25]])
+    """
+    order = np.argsort(-y_prob, axis=1, kind="stable")
+    ranks = np.argmax(order == y_true[:, None], axis=1)
+    kept = np.take_along_axis(y_prob, order[:, :k], axis=1).astype(np.float64)
+    rest = np.maximum(1.0 - kept.sum(axis=1, keepdims=True), 0.0)
+    return np.minimum(ranks, k), np.hstack([kept, rest])
+
+
 def one_vs_rest(y_true: Labels, y_prob: Array, j: int) -> tuple[Labels, Array]:
     """The binary problem whether the class is j, with predictions [1 - q_j, q_j].
 

@@ -11,7 +11,7 @@ sys.path.insert(0, str(FOLDER.parent / "support"))
 
 from shared import label_kernel, landmarks, sample  # noqa: E402
 
-from ckce import CKCEAccumulator, Fourier, Landmarks  # noqa: E402
+from ckce import CKCEAccumulator, Fourier, Landmarks, TopK  # noqa: E402
 
 
 def states():
@@ -42,6 +42,11 @@ def states():
     yield "v3_moments.ckce", CKCEAccumulator(2, bandwidth=0.5, n_bins=5), (y, q, w)
     acc = CKCEAccumulator(2, bandwidth=0.001, kernel="gaussian", n_bins=5, regularization=0.1)
     yield "v3_points.ckce", acc, (y, q, w)
+    y, q = sample(1030, 7)
+    acc = CKCEAccumulator(7, reduction=TopK(2), bandwidth=0.5, **small)
+    yield "v4_top_k.ckce", acc, (y, q, None)
+    acc = CKCEAccumulator(7, reduction="top_label", bandwidth=0.2, n_bins=5)
+    yield "v4_top_label.ckce", acc, (y, q, None)
 
 
 if __name__ == "__main__":

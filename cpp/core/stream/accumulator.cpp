@@ -4,7 +4,6 @@
 #include <array>
 #include <atomic>
 #include <cmath>
-#include <limits>
 #include <stdexcept>
 #include <utility>
 
@@ -62,13 +61,14 @@ class Turns {
 }  // namespace
 
 Accumulator::Accumulator(std::shared_ptr<const Features> features, LabelKernel label,
-                         bool scattered, bool debias, Index n_bins)
+                         bool scattered, bool debias, Index n_bins, std::optional<Index> predicted)
     : Blocked<Tally>(Tally(*features, scattered, debias, n_bins), features->m()),
       features_(std::move(features)),
       label_(std::move(label)),
       scattered_(scattered),
       debias_(debias),
-      n_bins_(n_bins) {
+      n_bins_(n_bins),
+      predicted_(predicted) {
   if (features_->rows())
     throw std::invalid_argument("features must be of any rows, got a factor of certain rows");
 }
@@ -82,17 +82,13 @@ void Accumulator::add_rows(const std::vector<Samples>& pieces, Tally& tally,
             part = PartialMoments<double>(features_->d(), features_->m())](Index task) mutable {
       const Samples& samples = blocks[as_size(task)];
       block.load(samples, 0);
-      Parallel alone;
-      const Scores block_scores = scores(samples, alone);
-      const ScalarBins bins = ece_scalar(samples, Variant::kTopLabel, Strategy::kUniform, n_bins_,
-                                         std::numeric_limits<double>::infinity(), alone);
+      const RowSums sums = row_sums(samples, predicted_, n_bins_);
       Vector spreads;
       if (debias_) spreads = label_.spreads(block.q());
       block.turn_into_residuals();
       const Vector norms = label_.norms(block.q());
       const double diagonal = diagonal_of(block, norms);
-      turns.take(Turns::kRowSums, task,
-                 [&] { tally.add_row_sums(block.rows, diagonal, block_scores, bins); });
+      turns.take(Turns::kRowSums, task, [&] { tally.add_row_sums(block.rows, diagonal, sums); });
       if (debias_) {
         weighted_gram(part.phi_phi, block.phi(), block.weights.cwiseProduct(norms));
         turns.take(Turns::kNorms, task, [&] { add_lower(tally.phi_norms_phi, part.phi_phi); });

@@ -39,9 +39,9 @@ struct AccumulatorResult {
 
 class Accumulator : public Blocked<Tally> {
  public:
-  // An update costs O(n d^2), with debias three times that.
+  // An update costs O(n d^2), with debias three times that. `predicted`: see row_sums.
   Accumulator(std::shared_ptr<const Features> features, LabelKernel label, bool scattered,
-              bool debias, Index n_bins);
+              bool debias, Index n_bins, std::optional<Index> predicted);
 
   // lambda = N^-1/4 unless given; `full` adds debias term and floor, if their sums exist. O(d^3)
   AccumulatorResult solve(std::optional<double> regularization, bool full,
@@ -61,6 +61,7 @@ class Accumulator : public Blocked<Tally> {
   bool scattered_;
   bool debias_;
   Index n_bins_;
+  std::optional<Index> predicted_;
 };
 
 }  // namespace ckce

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -219,12 +218,13 @@ double CellAccumulator::solve_price(Parallel& parallel) const {
 }
 
 CellAccumulator::CellAccumulator(double bandwidth, bool linear_part, LabelKernel label,
-                                 Index n_bins)
+                                 Index n_bins, std::optional<Index> predicted)
     : Blocked<CellTally>(CellTally(Grid(bandwidth), n_bins), 2),
       grid_(bandwidth),
       linear_part_(linear_part),
       label_(std::move(label)),
-      n_bins_(n_bins) {}
+      n_bins_(n_bins),
+      predicted_(predicted) {}
 
 void CellAccumulator::add_rows(const std::vector<Samples>& pieces, CellTally& tally,
                                Parallel& parallel) const {
@@ -232,17 +232,11 @@ void CellAccumulator::add_rows(const std::vector<Samples>& pieces, CellTally& ta
   parallel.each(static_cast<Index>(blocks.size()), [&] {
     return [&](Index task) {
       const Samples& samples = blocks[as_size(task)];
-      Parallel alone;
-      const Scores block_scores = scores(samples, alone);
-      const ScalarBins bins = ece_scalar(samples, Variant::kTopLabel, Strategy::kUniform, n_bins_,
-                                         std::numeric_limits<double>::infinity(), alone);
+      const RowSums sums = row_sums(samples, predicted_, n_bins_);
       parallel.in_turn(task, [&] {
         tally.rows += samples.n();
-        tally.scores.add(block_scores);
-        tally.bins.col(0) += bins.weight;
-        tally.bins.col(1) += bins.prob;
-        tally.bins.col(2) += bins.hits;
-        tally.bins.col(3) += bins.count;
+        tally.scores.add(sums.scores);
+        tally.bins += sums.bins;
       });
     };
   });

@@ -9,10 +9,10 @@
 
 #include "core/binary/cell_sums.hpp"
 #include "core/kernels/label_kernel.hpp"
-#include "core/metrics/ece.hpp"
 #include "core/metrics/scores.hpp"
 #include "core/stream/accumulator.hpp"
 #include "core/stream/blocked.hpp"
+#include "core/stream/row_sums.hpp"
 
 namespace ckce {
 
@@ -52,7 +52,9 @@ PackedCells pack_cells(const CellSums& cells);
 
 class CellAccumulator : public Blocked<CellTally> {
  public:
-  CellAccumulator(double bandwidth, bool linear_part, LabelKernel label, Index n_bins);
+  // `predicted`: see row_sums.
+  CellAccumulator(double bandwidth, bool linear_part, LabelKernel label, Index n_bins,
+                  std::optional<Index> predicted);
 
   AccumulatorResult solve(std::optional<double> regularization, Parallel& parallel) const;
   // Bytes that the state takes, and that `solve` takes beyond it.
@@ -69,6 +71,7 @@ class CellAccumulator : public Blocked<CellTally> {
   bool linear_part_;
   LabelKernel label_;
   Index n_bins_;
+  std::optional<Index> predicted_;
 };
 
 }  // namespace ckce

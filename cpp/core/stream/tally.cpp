@@ -47,16 +47,12 @@ void Tally::add(const Tally& other) {
   bins += other.bins;
 }
 
-void Tally::add_row_sums(Index n_rows, double diagonal, const Scores& block_scores,
-                         const ScalarBins& block_bins) {
+void Tally::add_row_sums(Index n_rows, double diagonal, const RowSums& sums) {
   rows += n_rows;
-  moments.weight += block_scores.weight;
+  moments.weight += sums.scores.weight;
   moments.diagonal += diagonal;
-  scores.add(block_scores);
-  bins.col(0) += block_bins.weight;
-  bins.col(1) += block_bins.prob;
-  bins.col(2) += block_bins.hits;
-  bins.col(3) += block_bins.count;
+  scores.add(sums.scores);
+  bins += sums.bins;
 }
 
 Vector Tally::pack() const {

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "core/features/features.hpp"
-#include "core/metrics/ece.hpp"
 #include "core/metrics/scores.hpp"
 #include "core/stream/moments.hpp"
+#include "core/stream/row_sums.hpp"
 
 namespace ckce {
 
@@ -13,8 +13,7 @@ struct Tally {
   Tally(const Features& features, bool scattered, bool debias, Index n_bins);
   void add(const Tally& other);
   // All but the matrices of a block of rows.
-  void add_row_sums(Index n_rows, double diagonal, const Scores& block_scores,
-                    const ScalarBins& block_bins);
+  void add_row_sums(Index n_rows, double diagonal, const RowSums& sums);
 
   // All sums as one vector: rows, weight, diagonal, hits, confidence, brier, log_loss, sharpness,
   // residual (m), labels (m), bins (B, 4), labels_phi (m, d), then the lower triangles of phi_phi
@@ -29,8 +28,7 @@ struct Tally {
   Matrix phi_norms_phi;
   Matrix phi_spreads_phi;
   Scores scores;
-  // (B, 4): weight, sum w confidence, sum w [right], rows of uniform bins of confidence
-  Matrix bins;
+  Matrix bins;  // of RowSums
 };
 
 }  // namespace ckce

@@ -67,6 +67,10 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
     options = {name: value for name, value in found.items() if value is not None}
     if "normalize" in options and options.get("input", "probs") != "probs":
         raise UsageError(f"argument --normalize: is for probabilities, got --input {args.input}")
+    if getattr(args, "top_k", None) is not None:
+        if "reduction" in options:
+            raise UsageError(f"argument --top-k: is a reduction, got --reduction {args.reduction}")
+        options["reduction"] = ckce.TopK(args.top_k)
     if hasattr(args, "method"):
         options.update(method_options(args))
         if args.quiet and args.run != "stream":

@@ -191,6 +191,12 @@ def _add_reduction(add: Callable[..., Any], *, alone: bool) -> None:
     rest = ", or to one against the rest" if alone else ""
     choices = ["top_label", "class_wise"] if alone else ["top_label"]
     add("--reduction", choices=choices, help=f"of the classes to the predicted one{rest}")
+    add(
+        "--top-k",
+        type=_integer(1, 10**6),
+        metavar="K",
+        help="reduce each prediction to its K largest entries, in order, and one for the rest",
+    )
 
 
 def _add_metric(parser: argparse.ArgumentParser, methods: tuple[str, ...]) -> None:
@@ -202,7 +208,7 @@ def _add_metric(parser: argparse.ArgumentParser, methods: tuple[str, ...]) -> No
         add("--rank", type=_integer(1, 10**6), metavar="N", help="of cholesky: largest rank")
         add("--pivoting", choices=["greedy", "random"], help="of cholesky; default: greedy")
         add("--tol", type=_positive, metavar="X", help="of exact and cholesky; default: 1e-10")
-        _add_reduction(add, alone=parser.get_default("run") != "compare")
+    _add_reduction(add, alone=parser.get_default("run") not in ("compare", "stream"))
     add(
         "--kernel",
         choices=["linear_gaussian", "gaussian", "laplace", "linear"],

@@ -20,6 +20,8 @@ def announce(args: argparse.Namespace, scans: list[Scan]) -> None:
     rows = [estimate_rows(scan) for scan in scans]
     n, m = max(rows), scans[0].n_classes
     classes = m if args.reduction is None else 2
+    if args.top_k is not None:
+        classes = args.top_k + 1
     method = _method(args, n, classes)
     seconds = sum(_seconds(method, each, classes) for each in rows)
     if args.reduction == "class_wise":

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from ckce._compare.ground import Grounds
 from ckce._compare.guard_rails import is_constant
 from ckce._compare.models import check_models, shared_problems
@@ -15,8 +13,10 @@ from ckce._compare.verdict import CommonGround, Pair, judge
 from ckce._input import KernelLike, Samples, check_level
 from ckce._problem import (
     Problem,
+    ReductionLike,
     Settings,
     Signature,
+    TopK,
     check_reduction,
     check_regularization,
     check_settings,
@@ -39,7 +39,7 @@ def common_ground(
     kernel: KernelLike = "linear_gaussian",
     bandwidth: float | str = "median",
     regularization: float | None = None,
-    reduction: str | None = None,
+    reduction: ReductionLike = None,
     label_kernel: Any = None,
     sample_weight: Any = None,
     labels: Any = None,
@@ -82,8 +82,8 @@ def common_ground(
         The pooled median of both models by default.
     regularization : float, optional
         lambda; by default n^(-1/4).
-    reduction : {"top_label"}, optional
-        Compare confidence calibration only. Above 20 classes the five largest probabilities, in
+    reduction : "top_label" or `TopK`, optional
+        Compare confidence calibration only, or that of the k largest entries. Above 20 classes the five largest probabilities, in
         order, and the rest are compared by default.
     label_kernel, sample_weight, labels, random_state, input, normalize, n_threads, progress
         As in `ckce`.
@@ -149,8 +149,7 @@ def common_ground(
                 standard_error(spread, problems[names[0]].samples.weights),
             ),
         )
-    n_classes = models[names[0]].m
-    return judge([pair], level, _signature(problems[names[0]], grounds, level, n_classes))[0]
+    return judge([pair], level, _signature(problems[names[0]], grounds, level))[0]
 
 
 def ground_problems(models: Mapping[str, Samples], settings: Settings) -> dict[str, Problem]:
@@ -168,9 +167,8 @@ def ground_problems(models: Mapping[str, Samples], settings: Settings) -> dict[s
             f"label_kernel must be None above {MANY_CLASSES} classes, where the {TOP} largest "
             "probabilities are compared: labels become ranks"
         )
-    if many:
-        models = {name: _top(samples) for name, samples in models.items()}
-    return shared_problems(models, replace(settings, method=None))
+    reduction = TopK(TOP) if many else settings.reduction
+    return shared_problems(models, replace(settings, method=None, reduction=reduction))
 
 
 def pair_of(grounds: Grounds, names: tuple[str, str], own: tuple[float, float]) -> Pair:
@@ -186,11 +184,9 @@ def pair_of(grounds: Grounds, names: tuple[str, str], own: tuple[float, float]) 
     )
 
 
-def _signature(problem: Problem, grounds: Grounds, level: float, n_classes: int) -> str:
+def _signature(problem: Problem, grounds: Grounds, level: float) -> str:
     shared = ("k", "gamma", "lam", "reduction", "n", "m", "w", "l", "in", "p")
     words = {key: word for key, word in problem.signature.words.items() if key in shared}
-    if problem.reduction is None and n_classes > MANY_CLASSES:
-        words.update(reduction=f"top_k({TOP})", m=str(n_classes))
     return str(
         Signature("common_ground", {**words, "ground": grounds.map.word, "level": repr(level)})
     )
@@ -202,13 +198,3 @@ def _check_names(names: Any) -> tuple[str, str]:
     if not good or pair[0] == pair[1]:
         raise ValueError(f"names must be two different strings, got {names!r}")
     return pair
-
-
-def _top(samples: Samples) -> Samples:
-    """The largest probabilities in order, and the rest; labels become ranks."""
-    order = np.argsort(-samples.probs, axis=1, kind="stable")[:, :TOP]
-    top = np.take_along_axis(samples.probs, order, axis=1).astype(np.float64)
-    rest = np.maximum(1.0 - top.sum(axis=1), 0.0)
-    hits = order == samples.labels[:, None]
-    ranks = np.where(hits.any(axis=1), hits.argmax(axis=1), TOP)
-    return replace(samples, labels=ranks, probs=np.column_stack([top, rest]), names=None)

@@ -23,6 +23,7 @@ from ckce._metrics.scores import scores_of
 from ckce._problem import (
     Bandwidth,
     Problem,
+    ReductionLike,
     Regularization,
     Settings,
     check_reduction,
@@ -52,7 +53,7 @@ def compare(
     kernel: KernelLike = "linear_gaussian",
     bandwidth: float | str = "median",
     regularization: float | str | None = None,
-    reduction: str | None = None,
+    reduction: ReductionLike = None,
     sample_weight: Any = None,
     groups: Any = None,
     labels: Any = None,
@@ -92,8 +93,8 @@ def compare(
         One lambda for all models: n^(-1/4), a number, or the one with the smallest sum over the
         models of the leave-one-out errors. The last ranked models worse more often than better.
         Intervals hold it fixed, and `test` is refused beside it, since it looks at the labels.
-    reduction : {"top_label"}, optional
-        Compare confidence calibration only.
+    reduction : "top_label" or `TopK`, optional
+        Compare confidence calibration only, or the calibration of the k largest entries.
     sample_weight : array of shape (n_samples,), optional
         Frequency weights, the same for all models.
     groups : array of shape (n_samples,), optional

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from ckce._input import Samples, check_rows, check_samples, within
 from ckce._methods import Fourier
-from ckce._problem import Problem, Settings, choose_by_loo, median_of, problem_of, top_label
+from ckce._problem import Problem, Settings, choose_by_loo, median_of, problem_of
 
 
 def check_models(y_true: Any, y_prob: Any, **options: Any) -> dict[str, Samples]:
@@ -51,17 +51,16 @@ def check_models(y_true: Any, y_prob: Any, **options: Any) -> dict[str, Samples]
 
 def shared_problems(models: Mapping[str, Samples], settings: Settings) -> dict[str, Problem]:
     """Problems with one bandwidth and one lambda."""
+    reduced = {name: settings.reduce(samples) for name, samples in models.items()}
     pooled = None
     if settings.bandwidth == "median" and _needs_bandwidth(settings):
-        groups: Sequence[Samples] = list(models.values())
-        if settings.reduction == "top_label":
-            groups = [top_label(samples) for samples in groups]
         seed, threads = settings.seed, settings.n_threads
-        pooled = median_of(groups, settings.kernel, seed, threads, pooled=True)
+        pooled = median_of(list(reduced.values()), settings.kernel, seed, threads, pooled=True)
     by_loo = settings.regularization == "loo"
     own = replace(settings, regularization=None) if by_loo else settings
     problems = {
-        name: problem_of("ckce", samples, own, bandwidth=pooled) for name, samples in models.items()
+        name: problem_of("ckce", samples, own, bandwidth=pooled, reduced=reduced[name])
+        for name, samples in models.items()
     }
     if not by_loo:
         return problems

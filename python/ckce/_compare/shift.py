@@ -17,9 +17,11 @@ from ckce._metrics.scores import scores_of
 from ckce._problem import (
     Bandwidth,
     Problem,
+    ReductionLike,
     Regularization,
     Settings,
     check_bandwidth_option,
+    check_reduction,
     check_regularization,
     check_settings,
     median_of,
@@ -38,6 +40,7 @@ def shift_curve(
     method: str | Method = "auto",
     kernel: str = "linear_gaussian",
     regularization: float | None = None,
+    reduction: ReductionLike = None,
     groups: Any = None,
     labels: Any = None,
     random_state: int = 0,
@@ -69,6 +72,8 @@ def shift_curve(
     regularization : float, optional
         One lambda for all sets; by default n^(-1/4) for the n of the smallest, because values at
         different lambdas are not comparable.
+    reduction : "top_label" or `TopK`, optional
+        Of CKCE and JKCE, as in `compare`.
     groups : array of shape (n_samples,), or a sequence of such arrays, optional
         Ids of rows that depend on each other, as in `estimate`: the same for all shifts, or those of
         each.
@@ -97,6 +102,7 @@ def shift_curve(
     """
     level = check_level(level)
     rule = check_bandwidth_option(bandwidth, ("own", "pooled"))
+    check_reduction(reduction, ("top_label",))
     check_regularization(regularization, loo=False)  # one lambda for all, never chosen apart
     settings = check_settings(
         "ckce",
@@ -104,6 +110,7 @@ def shift_curve(
         kernel=kernel,
         bandwidth="median" if isinstance(rule, str) else rule,
         regularization=regularization,
+        reduction=reduction,
         random_state=random_state,
         n_threads=n_threads,
     )
@@ -121,11 +128,11 @@ def shift_curve(
     if len(marks) != count or len(set(marks)) != count:
         raise ValueError(f"shifts must name the {count} data sets of each model, got {shifts!r}")
     problems = _problems(cells, settings, pooled=rule == "pooled")
-    sizes = {problem.samples.n for _, problem in problems}
+    sizes = {samples.n for _, samples, _ in problems}
     points: list[ShiftPoint] = []
     with progress_bar(progress, f"{len(names)} models, {count} shifts") as report:
-        for name, problem in problems:
-            points.append(_point(name, marks[len(points) % count], problem, level))
+        for name, samples, problem in problems:
+            points.append(_point(name, marks[len(points) % count], samples, problem, level))
             if report is not None:
                 report(len(points) / len(problems))
     return ShiftCurve(
@@ -134,18 +141,19 @@ def shift_curve(
         points=tuple(points),
         level=level,
         n_classes=cells[names[0]][0].m,
-        method=problems[0][1].method.word,
+        method=problems[0][2].method.word,
         bandwidth_rule=rule if isinstance(rule, str) else "given",
-        regularization=problems[0][1].regularization.value,
+        regularization=problems[0][2].regularization.value,
         smallest=min(sizes) if regularization is None and len(sizes) > 1 else None,
     )
 
 
 def _problems(
     cells: Mapping[str, list[Samples]], settings: Settings, *, pooled: bool
-) -> list[tuple[str, Problem]]:
-    """The problems of all models on all sets, with one lambda."""
-    groups = [samples for sets in cells.values() for samples in sets]
+) -> list[tuple[str, Samples, Problem]]:
+    """The samples and problems of all models on all sets, with one lambda."""
+    reduced = {name: [settings.reduce(each) for each in sets] for name, sets in cells.items()}
+    groups = [samples for sets in reduced.values() for samples in sets]
     gamma: Bandwidth | None = None
     if pooled and settings.kernel.has_bandwidth:
         seed, threads = settings.seed, settings.n_threads
@@ -153,10 +161,11 @@ def _problems(
     lam = None
     if settings.regularization is None and len({samples.n for samples in groups}) > 1:
         lam = Regularization(min(samples.n for samples in groups) ** -0.25, "given")
+    given: dict[str, Any] = {"bandwidth": gamma, "regularization": lam}
     return [
-        (name, problem_of("ckce", samples, settings, bandwidth=gamma, regularization=lam))
+        (name, samples, problem_of("ckce", samples, settings, **given, reduced=rows))
         for name, sets in cells.items()
-        for samples in sets
+        for samples, rows in zip(sets, reduced[name], strict=True)
     ]
 
 
@@ -218,8 +227,10 @@ def _of_shifts(name: str, given: Any, count: int) -> Sequence[Any]:
     return list(given)
 
 
-def _point(name: str, shift: float | str, problem: Problem, level: float) -> ShiftPoint:
-    samples, threads = problem.samples, problem.n_threads
+def _point(
+    name: str, shift: float | str, samples: Samples, problem: Problem, level: float
+) -> ShiftPoint:
+    threads = problem.n_threads
     e = estimate_of(problem, progress=False)
     j = jkce_estimate_of(problem.of_jkce(), progress=False)
     scores = scores_of(samples, threads)

@@ -14,6 +14,7 @@ from ckce._methods import Exact, Method, choose_features, stand_in
 from ckce._problem import (
     Problem,
     Progress,
+    ReductionLike,
     Settings,
     check_reduction,
     check_settings,
@@ -49,7 +50,7 @@ def calibration_test(
     kernel: str = "linear_gaussian",
     bandwidth: float | str = "median",
     regularization: float | None = None,
-    reduction: str | None = None,
+    reduction: ReductionLike = None,
     sample_weight: Any = None,
     labels: Any = None,
     random_state: int = 0,
@@ -82,8 +83,9 @@ def calibration_test(
         two classes and a Gaussian kernel; else a Cholesky factor with random
         pivots, of rank 512 or what misses 1e-8 of the trace of K (less above n = 131,072);
         ``fourier`` for m > 100 and n > 4096, and for n > 2^18.
-    reduction : {"top_label"}, optional
+    reduction : "top_label" or `TopK`, optional
         Test confidence calibration only: the binary problem whether the predicted class was right.
+        Or that of the k largest entries; given the predictions, ranks are drawn by the same law.
     sample_weight : array of shape (n_samples,), optional
         Whole numbers: a row of weight w stands for w rows, whose labels are drawn independently.
         Other weights are refused; they have no null hypothesis to draw from.
@@ -272,7 +274,7 @@ def run_test(
         raise ValueError(f"y_prob must have at least 2 rows for a test, got {samples.n}")
     chosen = settings.method is None
     if chosen:
-        m = samples.m if settings.reduction is None else 2
+        m = settings.columns(samples.m)
         settings = replace(settings, method=choose_features(samples.n, m, settings.kernel))
     if beside is None:
         problem = problem_of("calibration_test", samples, settings)
@@ -283,8 +285,9 @@ def run_test(
             settings,
             bandwidth=beside.bandwidth,
             regularization=beside.regularization,
+            reduced=beside.samples if beside.samples.weights is None else None,
         )
-        problem = replace(problem, samples=_same_rows(problem, beside), cache=beside.cache)
+        problem = replace(problem, cache=beside.cache)
     if chosen and isinstance(problem.method, Exact) and not problem.rows.on_a_line:
         problem = replace(problem, method=stand_in(samples.n))  # a bandwidth too small for cells
     statistics, n_features = _resample(problem, n_resamples, progress)
@@ -367,12 +370,6 @@ def _repeated(samples: Samples) -> Samples:
     )
     rows = np.repeat(np.arange(samples.n), counts)
     return replace(samples, labels=samples.labels[rows], probs=samples.probs[rows], weights=None)
-
-
-def _same_rows(problem: Problem, beside: Problem) -> Samples:
-    """Rows that were reduced once need not be again."""
-    same = problem.samples.weights is None and beside.samples.weights is None
-    return beside.samples if same else problem.samples
 
 
 def _resample(

@@ -8,7 +8,7 @@ from typing import Any
 from ckce import _core
 from ckce._input import KernelLike, warn
 from ckce._methods import Cholesky, Exact, Method, affords_exact
-from ckce._problem import Problem, Progress, part, progress_bar, settle
+from ckce._problem import Problem, Progress, ReductionLike, part, progress_bar, settle
 
 
 def ckce(
@@ -19,7 +19,7 @@ def ckce(
     kernel: KernelLike = "linear_gaussian",
     bandwidth: float | str = "median",
     regularization: float | str | None = None,
-    reduction: str | None = None,
+    reduction: ReductionLike = None,
     label_kernel: Any = None,
     sample_weight: Any = None,
     labels: Any = None,
@@ -71,11 +71,12 @@ def ckce(
         features). It ranked models worse more often than better: see docs/comparing.md.
     label_kernel : array of shape (n_classes, n_classes), optional
         Positive semi-definite kernel on the labels; by default the Kronecker kernel.
-    reduction : {"top_label", "class_wise"}, optional
+    reduction : {"top_label", "class_wise"} or `TopK`, optional
         By default all classes at once: strong calibration. ``top_label`` asks for confidence
         calibration only: the binary problem whether the predicted class (the first maximum) was
         right, with predictions [1 - c, c]. ``class_wise`` is the mean of the m one-vs-rest
-        problems, under one bandwidth: the median over the pairs of all of them.
+        problems, under one bandwidth: the median over the pairs of all of them. ``TopK(k)`` keeps
+        the k largest entries of each prediction in order, and one class for the rest.
     sample_weight : array of shape (n_samples,), optional
         Frequency weights: integers count as repetitions, zeros drop rows.
     labels : sequence, optional

@@ -12,7 +12,8 @@ from ckce import _core
 from ckce._input import KernelLike
 from ckce._methods import Method
 from ckce._metrics.ckce import solve
-from ckce._problem import Problem, settle
+from ckce._problem import Problem, ReductionLike, settle
+from ckce._problem.reduction import ClassWise, TopLabel
 from ckce._results import (
     FEW_ROWS,
     Attribution,
@@ -33,7 +34,7 @@ def estimate(
     kernel: KernelLike = "linear_gaussian",
     bandwidth: float | str = "median",
     regularization: float | str | None = None,
-    reduction: str | None = None,
+    reduction: ReductionLike = None,
     label_kernel: Any = None,
     sample_weight: Any = None,
     groups: Any = None,
@@ -145,7 +146,8 @@ class Estimate:
         Rank of the factor from which `debiased` and `floor` come when the exact diagonal would need
         n solves (``exact`` by iteration), and about the most that they can be off.
     per_class : ndarray of shape (n_classes,) or None
-        Contributions of the classes, which add up to `value`; None with a label kernel.
+        Contributions of the classes, which add up to `value`; None with a label kernel. With
+        ``reduction=ckce.TopK(k)`` contributions of the k + 1 ranks.
     influence : ndarray of shape (n_samples,)
         Influence of each sample on the value.
     signature : str
@@ -154,7 +156,7 @@ class Estimate:
         Mean of e_y - q: positive for classes that occur more often than predicted. None with
         ``reduction="top_label"``.
     classes : tuple
-        The classes, in the order of the columns.
+        The classes, in the order of the columns; or the ranks of `TopK`.
     level : float
         Of the interval, unless it is asked for with another; that of `evaluate` or `compare`.
     n_groups : int or None
@@ -296,15 +298,15 @@ def estimate_and_problem(
 
 def _per_class(problem: Problem, solutions: list[_core.Solution]) -> NDArray[np.float64] | None:
     """What each class adds to the value."""
-    if problem.reduction == "class_wise":
+    if isinstance(problem.reduction, ClassWise):
         return np.array([each.value for each in solutions]) / problem.n_parts
-    if problem.reduction is None and problem.label_kernel is None:
-        return solutions[0].per_class
-    return None
+    if isinstance(problem.reduction, TopLabel) or problem.label_kernel is not None:
+        return None
+    return solutions[0].per_class
 
 
 def _mean_residual(problem: Problem) -> NDArray[np.float64] | None:
-    if problem.reduction == "top_label":
+    if isinstance(problem.reduction, TopLabel):
         return None
     samples = problem.samples
     scores = _core.scores(

@@ -13,7 +13,7 @@ from ckce._metrics.ece import TITLES, VARIANTS, EceEstimate, ece_estimate_of
 from ckce._metrics.estimate import Estimate, estimate_of
 from ckce._metrics.jkce import JkceEstimate, jkce_estimate_of
 from ckce._metrics.scores import BrierDecomposition, brier_decomposition_of, scores_of
-from ckce._problem import check_reduction, check_settings, problem_of
+from ckce._problem import ReductionLike, check_reduction, check_settings, problem_of
 from ckce._results import (
     FEW_ROWS,
     NO_SIGN,
@@ -36,7 +36,7 @@ def evaluate(
     kernel: str = "linear_gaussian",
     bandwidth: float | str = "median",
     regularization: float | str | None = None,
-    reduction: str | None = None,
+    reduction: ReductionLike = None,
     n_bins: int | None = None,
     level: float = 0.95,
     test: bool | int = False,
@@ -61,7 +61,7 @@ def evaluate(
         Of CKCE and JKCE alike; see `ckce`.
     n_bins : int, optional
         Bins of a probability, for ECE and the decomposition: by default 15, 10 for the simplex.
-    reduction : {"top_label", "class_wise"}, optional
+    reduction : {"top_label", "class_wise"} or `TopK`, optional
         Of CKCE, JKCE and the test, as in `ckce`; the test takes no ``class_wise``.
     level : float
         Of the intervals.

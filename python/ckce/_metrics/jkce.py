@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ckce import _core
 from ckce._input import KernelLike, Samples, check_choice
 from ckce._methods import Blocks, Exact, Method
-from ckce._problem import Problem, Progress, part, progress_bar, settle
+from ckce._problem import Problem, Progress, ReductionLike, part, progress_bar, settle
 from ckce._results import FEW_ROWS, Facts, by_groups, in_words, interval, standard_error
 
 
@@ -24,7 +24,7 @@ def jkce(
     estimator: str = "unbiased",
     kernel: KernelLike = "linear_gaussian",
     bandwidth: float | str = "median",
-    reduction: str | None = None,
+    reduction: ReductionLike = None,
     label_kernel: Any = None,
     sample_weight: Any = None,
     groups: Any = None,
@@ -136,7 +136,7 @@ def jkce_estimate(
     method: str | Method = "auto",
     kernel: KernelLike = "linear_gaussian",
     bandwidth: float | str = "median",
-    reduction: str | None = None,
+    reduction: ReductionLike = None,
     label_kernel: Any = None,
     sample_weight: Any = None,
     groups: Any = None,

@@ -14,6 +14,17 @@ from ckce._problem.bandwidth import (
 from ckce._problem.label_kernel import check_label_kernel
 from ckce._problem.problem import Problem, Settings, check_settings, problem_of, settle
 from ckce._problem.progress import Progress, part, progress_bar
-from ckce._problem.reduction import check_reduction, one_vs_rest, top_label
+from ckce._problem.reduction import (
+    Reduction,
+    ReductionLike,
+    Single,
+    TopK,
+    TopLabel,
+    check_reduction,
+    check_single,
+    one_vs_rest,
+    read_reduction,
+    top_label,
+)
 from ckce._problem.regularization import Regularization, check_regularization, choose_by_loo
 from ckce._problem.signature import Signature

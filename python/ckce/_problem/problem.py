@@ -22,7 +22,13 @@ from ckce._problem import bandwidth as bandwidths
 from ckce._problem.bandwidth import Bandwidth, check_bandwidth_option
 from ckce._problem.label_kernel import LabelKernel, check_label_kernel
 from ckce._problem.progress import Progress
-from ckce._problem.reduction import all_one_vs_rest, check_reduction, top_label
+from ckce._problem.reduction import (
+    ClassWise,
+    Reduction,
+    TopK,
+    all_one_vs_rest,
+    check_reduction,
+)
 from ckce._problem.regularization import (
     Regularization,
     check_regularization,
@@ -43,8 +49,9 @@ class Problem:
 
     metric: str
     samples: Samples  # of the reduced problem, but for "class_wise"
-    classes: tuple[Any, ...]  # before the reduction
-    reduction: str | None
+    n_classes: int  # before the reduction
+    classes: tuple[Any, ...]  # that the value is a sum over
+    reduction: Reduction | None
     method: Method
     auto: bool  # "auto" chose the method
     kernel: Kernel
@@ -59,24 +66,20 @@ class Problem:
     @property
     def parts(self) -> Iterator[Problem]:
         """The problems over whose values the mean is taken."""
-        if self.reduction != "class_wise":
+        if not isinstance(self.reduction, ClassWise):
             yield self
             return
         for samples in all_one_vs_rest(self.samples):
             yield replace(self, samples=samples, reduction=None)
 
     @property
-    def n_classes(self) -> int:
-        return len(self.classes)
-
-    @property
     def _columns(self) -> int:
         """Columns of the problems that are solved."""
-        return 2 if self.reduction == "class_wise" else self.samples.m
+        return 2 if isinstance(self.reduction, ClassWise) else self.samples.m
 
     @property
     def n_parts(self) -> int:
-        return self.n_classes if self.reduction == "class_wise" else 1
+        return self.n_classes if isinstance(self.reduction, ClassWise) else 1
 
     @property
     def ridge(self) -> float:
@@ -137,7 +140,7 @@ class Problem:
         if self.metric != "jkce":
             words["lam"] = self.regularization.word
         if self.reduction is not None:
-            words["reduction"] = self.reduction
+            words["reduction"] = self.reduction.word
         if samples.weights is not None:
             words["w"] = f"{samples.weight!r}({digest(samples.weights)})"
         if samples.groups is not None:
@@ -157,10 +160,18 @@ class Settings:
     kernel: Kernel
     bandwidth: float | str
     regularization: float | str | None
-    reduction: str | None
+    reduction: Reduction | None
     label_kernel: Any
     seed: int
     n_threads: int
+
+    def columns(self, m: int) -> int:
+        """Columns of the problems that m classes are reduced to."""
+        return m if self.reduction is None else self.reduction.n_classes(m)
+
+    def reduce(self, samples: Samples) -> Samples:
+        """The samples of the reduced problem, but for "class_wise"."""
+        return samples if self.reduction is None else self.reduction.apply(samples, self.n_threads)
 
 
 def check_settings(
@@ -180,7 +191,8 @@ def check_settings(
     reduced = check_reduction(reduction)
     if reduced is not None and label_kernel is not None:
         raise ValueError(
-            f"label_kernel must be None with reduction={reduction!r}: the labels become binary"
+            f"label_kernel must be None with reduction={reduction!r}: the labels become "
+            f"{reduced.labels_become}"
         )
     gamma = check_bandwidth_option(bandwidth)
     if not isinstance(gamma, str):
@@ -228,6 +240,7 @@ def settle(
         normalize=normalize,
         n_threads=settings.n_threads,
         groups=groups,
+        scan=not isinstance(settings.reduction, TopK),  # which checks what it reads
     )
     return problem_of(metric, samples, settings)
 
@@ -239,12 +252,17 @@ def problem_of(
     *,
     bandwidth: Bandwidth | None = None,
     regularization: Regularization | None = None,
+    reduced: Samples | None = None,
 ) -> Problem:
-    """The problem of checked samples; a bandwidth or lambda of several models may be given."""
-    classes = samples.classes
-    if settings.reduction == "top_label":
-        samples = top_label(samples)
-    m = samples.m if settings.reduction is None else 2
+    """The problem of checked samples.
+
+    A bandwidth or lambda of several models may be given, and samples that are `reduced` already.
+    """
+    n_classes, classes = samples.m, samples.classes
+    samples = settings.reduce(samples) if reduced is None else reduced
+    if isinstance(settings.reduction, TopK):
+        classes = samples.classes
+    m = settings.columns(samples.m)
     kernel, method = settings.kernel, settings.method
     if kernel.gram is not None and samples.n > _CALLABLE_LIMIT:
         raise ValueError(
@@ -258,6 +276,7 @@ def problem_of(
     problem = Problem(
         metric=metric,
         samples=samples,
+        n_classes=n_classes,
         classes=classes,
         reduction=settings.reduction,
         method=method,
@@ -288,12 +307,11 @@ def _bandwidth(samples: Samples, method: Method, settings: Settings) -> Bandwidt
     if isinstance(asked, float):
         return Bandwidth(asked, "given")
     if asked == "default":
-        reduced = settings.reduction is not None
-        return bandwidths.default_bandwidth(2 if reduced else samples.m, kernel)
+        return bandwidths.default_bandwidth(settings.columns(samples.m), kernel)
     return bandwidths.median_of(
         [samples],
         kernel,
         settings.seed,
         settings.n_threads,
-        class_wise=settings.reduction == "class_wise",
+        class_wise=isinstance(settings.reduction, ClassWise),
     )

@@ -1,19 +1,164 @@
-"""Calibration questions with two answers, out of one with m classes."""
+"""Calibration questions with fewer answers, out of one with m classes."""
 
+from __future__ import annotations
+
+import math
+import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ckce._input import Samples, check_choice
+from ckce import _core
+from ckce._input import Samples, check_choice, check_count, raise_for
 
-REDUCTIONS = ("top_label", "class_wise")
+
+@dataclass(frozen=True)
+class TopLabel:
+    """Was the predicted class (the first maximum) right? Predictions [1 - c, c]."""
+
+    word: ClassVar[str] = "top_label"
+    labels_become: ClassVar[str] = "binary"
+    classes: ClassVar[tuple[str, ...]] = ("wrong", "right")
+    predicted: ClassVar[int] = 1  # the column of the predicted class
+
+    def check(self, m: int) -> None:
+        pass
+
+    def n_classes(self, m: int) -> int:
+        return 2
+
+    def apply(self, samples: Samples, n_threads: int) -> Samples:
+        return top_label(samples)
 
 
-def check_reduction(value: object, known: tuple[str, ...] = REDUCTIONS) -> str | None:
+@dataclass(frozen=True)
+class ClassWise:
+    """Is it class j? For each j; the samples stay, and `all_one_vs_rest` takes them apart."""
+
+    word: ClassVar[str] = "class_wise"
+    labels_become: ClassVar[str] = "binary"
+
+    def n_classes(self, m: int) -> int:
+        return 2
+
+    def apply(self, samples: Samples, n_threads: int) -> Samples:
+        return samples
+
+
+@dataclass(frozen=True)
+class TopK:
+    r"""Reduction to the k largest entries of each prediction, in order, and one class for the rest.
+
+    .. math::
+        q \mapsto \Bigl(q_{(1)}, \dots, q_{(k)}, 1 - \sum_{j \le k} q_{(j)}\Bigr), \qquad
+        y \mapsto \min(\operatorname{rank}_q(y), k)
+
+    with :math:`q_{(1)} \ge q_{(2)} \ge \dots`, of equal entries the first column first. A strongly
+    calibrated model is calibrated in this problem of k + 1 classes, and given the prediction the
+    reduced label has exactly the reduced law: every estimator, floor, interval and test applies
+    with m = k + 1. Reduced and full values are different functionals and must not be compared.
+
+    Pass it as ``reduction=``. With hundreds of classes the CKCE of all of them is mostly floor; that
+    of the top 20 is not, see docs/many_classes.md. ``TopK(1)`` asks the question of ``"top_label"``.
+
+    Parameters
+    ----------
+    k : int
+        Entries to keep; fewer than there are classes.
+
+    Notes
+    -----
+    O(n m): one pass finds the k entries of a row, and no (n, m) array is copied. Other entries are
+    not sorted. The last entry is 1 minus those kept, so it needs no sum over the rest.
+
+    Examples
+    --------
+    >>> import ckce
+    >>> y_prob = [[0.1, 0.2, 0.4, 0.3], [0.7, 0.1, 0.1, 0.1], [0.2, 0.3, 0.25, 0.25]]
+    >>> e = ckce.estimate([2, 0, 3], y_prob, reduction=ckce.TopK(2))
+    >>> e.classes
+    ('rank 1', 'rank 2', 'other')
+    """
+
+    k: int
+
+    labels_become: ClassVar[str] = "ranks"
+    predicted: ClassVar[int] = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "k", check_count("k", self.k))
+
+    @property
+    def word(self) -> str:
+        """In signatures and state files."""
+        return f"top_k({self.k})"
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """What the reduced classes are called."""
+        return (*(f"rank {j + 1}" for j in range(self.k)), "other")
+
+    def n_classes(self, m: int) -> int:
+        return self.k + 1
+
+    def check(self, m: int) -> None:
+        """Refuse what would be no reduction."""
+        if self.k >= m:
+            raise ValueError(
+                f"k of ckce.TopK must be below the number of classes, got {self!r} and {m} classes; "
+                "pass a smaller k, or no reduction"
+            )
+
+    def apply(self, samples: Samples, n_threads: int) -> Samples:
+        """The samples by rank; numbers that are still to be checked are checked here."""
+        self.check(samples.m)
+        tolerance = samples.unchecked
+        probs, ranks, report = _core.top_k(
+            samples.probs,
+            samples.labels,
+            k=self.k,
+            sum_tolerance=math.inf if tolerance is None else tolerance,
+            n_threads=n_threads,
+        )
+        if tolerance is not None:
+            raise_for(report, samples.n, samples.m, check_sums=True, probs=samples.probs)
+        return replace(samples, labels=ranks, probs=probs, names=self.classes, unchecked=None)
+
+
+Reduction: TypeAlias = TopLabel | ClassWise | TopK
+#: Those to one problem.
+Single: TypeAlias = TopLabel | TopK
+#: What callers pass.
+ReductionLike: TypeAlias = str | TopK | None
+
+_WORDS: dict[str, Reduction] = {each.word: each for each in (TopLabel(), ClassWise())}
+REDUCTIONS = tuple(_WORDS)
+
+
+def check_reduction(value: object, known: tuple[str, ...] = REDUCTIONS) -> Reduction | None:
     """One of the reductions, or None."""
-    return None if value is None else check_choice("reduction", value, known)
+    if value is None or isinstance(value, TopK):
+        return value
+    try:
+        return _WORDS[check_choice("reduction", value, known)]
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{error}; or pass ckce.TopK(k)") from None
+
+
+def check_single(value: object) -> Single | None:
+    """One of the reductions to one problem, or None."""
+    found = check_reduction(value, (TopLabel.word,))
+    assert not isinstance(found, ClassWise)
+    return found
+
+
+def read_reduction(word: object) -> Single | None:
+    """The reduction that a state file names."""
+    found = re.fullmatch(r"top_k\(([1-9]\d*)\)", word) if isinstance(word, str) else None
+    return check_single(word) if found is None else TopK(int(found[1]))
 
 
 def top_label(samples: Samples) -> Samples:

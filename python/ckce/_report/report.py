@@ -16,6 +16,7 @@ from ckce._input import check_bool, check_positive, write_file
 from ckce._methods import Method
 from ckce._metrics.estimate import Estimate
 from ckce._metrics.evaluate import Evaluation, evaluate
+from ckce._problem import ReductionLike
 from ckce._reliability.diagram import ReliabilityCurve, reliability_diagram
 from ckce._results import Attribution, finite, harmless, verdict
 
@@ -83,7 +84,7 @@ def report(
     kernel: str = "linear_gaussian",
     bandwidth: float | str = "median",
     regularization: float | None = None,
-    reduction: str | None = None,
+    reduction: ReductionLike = None,
     sample_weight: Any = None,
     groups: Any = None,
     labels: Any = None,

@@ -12,9 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckce import _core
-from ckce._input import Samples, check_samples, check_threads, warn_of_scale, write_file
+from ckce._input import (
+    Samples,
+    check_memory,
+    check_samples,
+    check_threads,
+    warn_of_scale,
+    write_file,
+)
 from ckce._methods import Landmarks, Method, warn_of_missing
-from ckce._problem import MEDIAN_ROWS, Bandwidth, median_of
+from ckce._problem import MEDIAN_ROWS, Bandwidth, ReductionLike, TopK, median_of
 from ckce._stream import codec, state_file
 from ckce._stream.config import StreamConfig, without_bandwidth
 from ckce._stream.engine import Engine
@@ -22,6 +29,8 @@ from ckce._stream.evaluation import StreamEvaluation, evaluation_of
 from ckce._stream.features import FeatureMap, make_map
 from ckce._stream.rows import copied, feed, joined, some_rows
 from ckce._stream.settings import check_shard, make_config, settle_on_sample
+
+_ADVICE = "pass reduction=ckce.TopK(20) or 'top_label', whose state does not grow with the classes"
 
 #: A fork waits until nobody is inside an accumulator: the child would wait for ever for a lock.
 _ALIVE: weakref.WeakSet[CKCEAccumulator] = weakref.WeakSet()
@@ -64,6 +73,9 @@ class CKCEAccumulator:
     ----------
     n_classes : int
         m.
+    reduction : "top_label" or `TopK`, optional
+        As in `ckce`; every batch is reduced as it comes, and the state is that of the reduced
+        problem. ``top_label`` is exact for any number of classes.
     method : {"auto", "exact", "fourier", "landmarks"}, or an object with options
         ``auto``: ``exact`` for two classes and a kernel with a Gaussian part, else ``fourier``.
         `Landmarks` need their points, beside which the bandwidth must be given; their number alone
@@ -114,6 +126,7 @@ class CKCEAccumulator:
         self,
         n_classes: int,
         *,
+        reduction: ReductionLike = None,
         method: str | Method = "auto",
         bandwidth: float | str = "default",
         kernel: str = "linear_gaussian",
@@ -131,6 +144,7 @@ class CKCEAccumulator:
         threads = check_threads(n_threads)
         config, factor = make_config(
             n_classes,
+            reduction=reduction,
             method=method,
             bandwidth=bandwidth,
             kernel=kernel,
@@ -143,7 +157,9 @@ class CKCEAccumulator:
             input=input,
             normalize=normalize,
         )
-        self._set_up(config, make_map(config, threads), factor, check_shard(shard_id), threads)
+        feature_map = make_map(config, threads)
+        check_memory(feature_map.price(config), f"a state of {config.columns} classes", _ADVICE)
+        self._set_up(config, feature_map, factor, check_shard(shard_id), threads)
 
     def _set_up(
         self,
@@ -255,9 +271,12 @@ class CKCEAccumulator:
             normalize=config.normalize,
             n_threads=self._n_threads,
             n_classes=config.n_classes,
+            scan=not isinstance(config.reduction, TopK),  # which checks what it reads
         )
         if samples.n == 0:
             return
+        if config.reduction is not None:
+            samples = config.reduction.apply(samples, self._n_threads)
         held = False
         if self._engine is None:
             with self._lock:
@@ -456,8 +475,9 @@ class CKCEAccumulator:
     def __repr__(self) -> str:
         config = self._config
         bandwidth = "unknown yet" if config.pending else repr(config.bandwidth.value)
+        reduction = "" if config.reduction is None else f"reduction={config.reduction.word}, "
         return (
-            f"CKCEAccumulator(n_classes={config.n_classes}, method={config.method.word!r}, "
+            f"CKCEAccumulator(n_classes={config.n_classes}, {reduction}method={config.method.word!r}, "
             f"kernel={config.kernel.name!r}, bandwidth={bandwidth}, n_samples={self.n_samples})"
         )
 

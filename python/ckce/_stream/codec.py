@@ -55,9 +55,16 @@ def encode(contents: Contents, sums: Arrays, rows: Samples | None) -> Iterator[b
         "shards": sorted(contents.shards),
         "weighted": contents.weighted,
     }
-    newest = "input" in words or config.method.word == "exact"
-    version = 3 if newest else 2 if "landmarks" in words else 1
-    return state_file.encode(header, arrays, version)
+    return state_file.encode(header, arrays, _version(words))
+
+
+def _version(words: dict[str, Any]) -> int:
+    """The oldest version of files that can say this."""
+    if "reduction" in words:
+        return 4
+    if "input" in words or words["method"] == "exact":
+        return 3
+    return 2 if "landmarks" in words else 1
 
 
 def decode(header: dict[str, Any], arrays: Arrays) -> tuple[Contents, Samples | None, Arrays]:
@@ -65,7 +72,7 @@ def decode(header: dict[str, Any], arrays: Arrays) -> tuple[Contents, Samples | 
     words = dict(header["config"])
     config = read_config(words, method_of(check_words(words), words, arrays))
     feature_map = read_map(config, arrays)
-    m = config.n_classes
+    m = config.columns
     factor = arrays.get("label_factor")
     if (factor is not None) != (config.label_kernel is not None):
         raise ValueError(f"label_factor beside label_kernel {config.label_kernel!r}")

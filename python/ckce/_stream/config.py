@@ -22,7 +22,7 @@ from ckce._input import (
 )
 from ckce._methods import Exact, Fourier, Landmarks, Linear, Method
 from ckce._metrics.ece import check_bins
-from ckce._problem import MEDIAN_ROWS, Bandwidth, Signature
+from ckce._problem import MEDIAN_ROWS, Bandwidth, Signature, Single, read_reduction
 
 #: From so many classes on the state holds Phi'Y in place of Phi'R. Part of the file format.
 _SCATTERED_CLASSES = 32
@@ -33,6 +33,7 @@ class StreamConfig:
     """Everything that two states must share to be merged, but for the source of the bandwidth."""
 
     n_classes: int
+    reduction: Single | None
     method: Method
     kernel: Kernel
     bandwidth: Bandwidth
@@ -51,10 +52,29 @@ class StreamConfig:
         return self.bandwidth.kind == "pending"
 
     @property
+    def columns(self) -> int:
+        """Classes of the problem that is solved."""
+        return (
+            self.n_classes if self.reduction is None else self.reduction.n_classes(self.n_classes)
+        )
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """What they are called."""
+        if self.reduction is not None:
+            return self.reduction.classes
+        return tuple(range(self.n_classes)) if self.labels is None else self.labels
+
+    @property
+    def predicted(self) -> int | None:
+        """Column of the predicted class, if it need not be the largest entry."""
+        return None if self.reduction is None else self.reduction.predicted
+
+    @property
     def scattered(self) -> bool:
         features = (Fourier, Linear)
         starts_with_q = self.kernel.linear_part and isinstance(self.method, features)
-        return starts_with_q and self.n_classes >= _SCATTERED_CLASSES
+        return starts_with_q and self.columns >= _SCATTERED_CLASSES
 
     @property
     def prepared(self) -> str | None:
@@ -94,6 +114,8 @@ class StreamConfig:
             words["from_logits"] = self.input == "logits"
         if isinstance(method, Landmarks):
             words["landmarks"] = method.name
+        if self.reduction is not None:  # from version 4 on
+            words["reduction"] = self.reduction.word
         return words
 
     def difference(self, other: StreamConfig) -> tuple[str, Any, Any] | None:
@@ -101,6 +123,9 @@ class StreamConfig:
         if self.input != other.input:
             return "input", self.input, other.input
         mine, theirs = self.to_dict(), other.to_dict()
+        asked = mine.get("reduction"), theirs.get("reduction")
+        if asked[0] != asked[1]:  # before the method that follows from it
+            return "reduction", *asked
         for name in {**mine, **theirs}:
             a, b = mine.get(name), theirs.get(name)
             if name != "bandwidth_source" and a != b:
@@ -113,7 +138,7 @@ class StreamConfig:
         words = {
             "method": self.method.word,
             "p": "float64",
-            **self.method.words("ckce", n, self.n_classes, self.seed),
+            **self.method.words("ckce", n, self.columns, self.seed),
             "k": self.kernel.name,
             **self.bandwidth.words(),
             "lam": lam,
@@ -123,6 +148,8 @@ class StreamConfig:
             words.pop("D")
         if self.label_kernel is not None:
             words["l"] = self.label_kernel
+        if self.reduction is not None:
+            words["reduction"] = self.reduction.word
         return Signature("ckce", words)
 
     def ece_signature(self, n: int, weight: float | None) -> Signature:
@@ -151,8 +178,16 @@ def read_config(header: Mapping[str, Any], method: Method) -> StreamConfig:
     if input is None:
         input = "logits" if check_bool("from_logits", words["from_logits"]) else "probs"
     labels = words["labels"]
+    m, reduction = check_count("n_classes", words["n_classes"]), None
+    if "reduction" in words:
+        reduction = read_reduction(words["reduction"])
+    if reduction is not None:
+        reduction.check(m)
+        if words["label_kernel"] is not None:
+            raise ValueError(f"label_kernel beside reduction {reduction.word}")
     config = StreamConfig(
-        n_classes=check_count("n_classes", words["n_classes"]),
+        n_classes=m,
+        reduction=reduction,
         method=method,
         kernel=check_named_kernel(words["kernel"]),
         bandwidth=_read_bandwidth(words),

@@ -93,6 +93,7 @@ class CellEngine:
         linear_part: bool,
         label_factor: NDArray[np.float64] | None,
         n_bins: int,
+        predicted: int | None,
     ) -> None:
         if bandwidth < _core.LEAST_BANDWIDTH:
             raise ValueError(
@@ -100,7 +101,11 @@ class CellEngine:
                 f"classes, got {bandwidth!r}; pass a larger one, or method='fourier'"
             )
         self._cells = _core.CellAccumulator(
-            bandwidth=bandwidth, linear_part=linear_part, label_factor=label_factor, n_bins=n_bins
+            bandwidth=bandwidth,
+            linear_part=linear_part,
+            label_factor=label_factor,
+            n_bins=n_bins,
+            predicted=predicted,
         )
 
     def update(self, probs: Any, labels: Any, weights: Any, *, n_threads: int) -> None:

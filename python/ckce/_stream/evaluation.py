@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ckce import _core
 from ckce._methods import Exact, Landmarks
 from ckce._metrics.ece import EceEstimate
+from ckce._problem import TopLabel
 from ckce._reliability.diagram import ReliabilityDiagram, curve_of_bins
 from ckce._results import Attribution, Facts, attribute, finite, in_words, interval, number
 from ckce._stream.config import StreamConfig
@@ -33,7 +34,8 @@ class StreamEvaluation:
     weight : float
         N, the sum of the weights; `n_samples` without weights.
     accuracy, log_loss, brier, mean_confidence : float
-        As in `Evaluation`.
+        As in `Evaluation`. A reduced stream has the log loss and the Brier score of its reduced
+        problem; accuracy, confidence and ECE are those of the predicted class.
     ckce : float
         CKCE, biased upwards: see `ckce_floor`.
     ckce_debiased, ckce_floor : float or None
@@ -59,11 +61,12 @@ class StreamEvaluation:
     reliability : ReliabilityDiagram
         The same bins as a diagram; `plot` draws it.
     per_class : ndarray of shape (n_classes,) or None
-        Contributions of the classes to `ckce`; None with a label kernel.
+        Contributions of the classes, or of the ranks of `TopK`, to `ckce`; None with a label kernel
+        or ``reduction="top_label"``.
     mean_residual : ndarray of shape (n_classes,)
-        Mean of e_y - q.
+        Mean of e_y - q of the classes, or of those of the reduced problem.
     classes : tuple
-        The classes, in the order of the columns.
+        The classes, in the order of the columns; or those of the reduced problem.
     bandwidth, bandwidth_source : float or None, str
         Bandwidth and where it comes from.
     regularization : float
@@ -110,8 +113,8 @@ class StreamEvaluation:
         """Which classes are to blame, as in `Estimate.attribution`."""
         if self.per_class is None:
             raise ValueError(
-                "attribution needs contributions of single classes, which a label kernel does not "
-                "leave"
+                "attribution needs contributions of single classes, which a label kernel or "
+                "reduction='top_label' does not leave"
             )
         return attribute(self.classes, self.per_class, self.mean_residual, self.ckce)
 
@@ -214,15 +217,20 @@ def evaluation_of(
         jkce_biased=(result.off_diagonal + result.diagonal) / weight**2,
         ece_top_label=_top_label_ece(config, result, weighted),
         reliability=_reliability(config, result),
-        per_class=None if config.label_kernel is not None else solution.per_class,
+        per_class=solution.per_class if _has_classes(config) else None,
         mean_residual=scores.residual / weight,
-        classes=tuple(range(config.n_classes)) if config.labels is None else config.labels,
+        classes=config.classes,
         bandwidth=config.bandwidth.value,
         bandwidth_source=config.bandwidth.source,
         regularization=result.regularization,
         method=config.method.word,
         signature=str(config.signature(n, weight if weighted else None)),
     )
+
+
+def _has_classes(config: StreamConfig) -> bool:
+    """Whether the value is a sum over classes."""
+    return config.label_kernel is None and not isinstance(config.reduction, TopLabel)
 
 
 def _standard_errors(result: _core.AccumulatorResult) -> tuple[float | None, float | None]:

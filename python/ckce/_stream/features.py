@@ -60,21 +60,22 @@ class _Features:
     def engine(self, config: StreamConfig, label_factor: NDArray[np.float64] | None) -> Engine:
         core = _core.Accumulator(
             self.core(config),
-            n_classes=config.n_classes,
+            n_classes=config.columns,
             label_factor=label_factor,
             scattered=config.scattered,
             debias=config.debias,
             n_bins=config.n_bins,
+            predicted=config.predicted,
         )
-        return FeatureEngine(core, config.n_classes)
+        return FeatureEngine(core, config.columns)
 
     def n_sums(self, config: StreamConfig) -> int:
-        m, d = config.n_classes, self.n_features(config)
+        m, d = config.columns, self.n_features(config)
         triangles = d * (d + 1) // 2 * (3 if config.debias else 1)
         return 8 + 2 * m + 4 * config.n_bins + m * d + triangles
 
     def price(self, config: StreamConfig) -> float:
-        m, d = config.n_classes, self.n_features(config)
+        m, d = config.columns, self.n_features(config)
         return 8.0 * d * (m + (6 if config.debias else 2) * d)
 
 
@@ -83,10 +84,10 @@ class LinearMap(_Features):
     """phi(q) = q."""
 
     def n_features(self, config: StreamConfig) -> int:
-        return config.n_classes
+        return config.columns
 
     def core(self, config: StreamConfig) -> _core.Features:
-        return _core.linear_features(config.n_classes)
+        return _core.linear_features(config.columns)
 
     def arrays(self, config: StreamConfig) -> Arrays:
         return {}
@@ -106,7 +107,7 @@ class FourierMap(_Features):
     stored: NDArray[np.float64] | None = None
 
     def n_features(self, config: StreamConfig) -> int:
-        linear = config.n_classes if config.kernel.linear_part else 0
+        linear = config.columns if config.kernel.linear_part else 0
         return (len(self._chebyshev(config)) or 2 * len(self.unit)) + linear
 
     def _frequencies(self, config: StreamConfig) -> NDArray[np.float64]:
@@ -171,7 +172,9 @@ class CellMap:
     def engine(self, config: StreamConfig, label_factor: NDArray[np.float64] | None) -> Engine:
         assert config.bandwidth.value is not None
         linear = config.kernel.linear_part
-        return CellEngine(config.bandwidth.value, linear, label_factor, config.n_bins)
+        return CellEngine(
+            config.bandwidth.value, linear, label_factor, config.n_bins, config.predicted
+        )
 
     def n_sums(self, config: StreamConfig) -> int:
         return 14 + 4 * config.n_bins
@@ -199,7 +202,7 @@ def make_map(config: StreamConfig, n_threads: int) -> FeatureMap:
         factor = method.factor(config.kernel.core(config.bandwidth.value), n_threads)
         return LandmarkMap(method.points, factor)
     if isinstance(method, Fourier):
-        return FourierMap(method.draw(config.n_classes, config.kernel, 1.0, config.seed))
+        return FourierMap(method.draw(config.columns, config.kernel, 1.0, config.seed))
     return LinearMap()
 
 
@@ -218,7 +221,7 @@ def method_of(word: str, header: dict[str, Any], arrays: Arrays) -> Method:
 
 def read_map(config: StreamConfig, arrays: Arrays) -> FeatureMap:
     """The features that a file holds, checked."""
-    m = config.n_classes
+    m = config.columns
     if isinstance(config.method, Exact):
         if not config.kernel.has_cells(m) or not (config.pending or config.bandwidth.value):
             raise ValueError(

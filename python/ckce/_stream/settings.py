@@ -24,9 +24,11 @@ from ckce._metrics.ece import check_bins
 from ckce._problem import (
     NONE,
     Bandwidth,
+    Single,
     check_bandwidth_option,
     check_label_kernel,
     check_regularization,
+    check_single,
     default_bandwidth,
     median_of,
 )
@@ -36,6 +38,7 @@ from ckce._stream.config import StreamConfig
 def make_config(
     n_classes: Any,
     *,
+    reduction: Any,
     method: Any,
     bandwidth: Any,
     kernel: Any,
@@ -52,6 +55,8 @@ def make_config(
     m = check_count("n_classes", n_classes)
     if m < 2:
         raise ValueError(f"n_classes must be at least 2, got {n_classes}")
+    reduced = _check_reduction(reduction, label_kernel, m)
+    columns = m if reduced is None else reduced.n_classes(m)
     named = check_named_kernel(kernel)
     if isinstance(regularization, str):
         raise TypeError(
@@ -61,13 +66,14 @@ def make_config(
     assert not isinstance(lam, str)
     check_input(input, normalize)
     factor = check_label_kernel(label_kernel, m)
-    asked = _check_method(method, named, m)
-    asked.check("ckce", named, m)
+    asked = _check_method(method, named, columns)
+    asked.check("ckce", named, columns)
     config = StreamConfig(
         n_classes=m,
+        reduction=reduced,
         method=asked,
         kernel=named,
-        bandwidth=_check_bandwidth(bandwidth, asked, named, m),
+        bandwidth=_check_bandwidth(bandwidth, asked, named, columns),
         seed=check_seed(random_state),
         label_kernel=None if factor is None else factor.name,
         regularization=lam,
@@ -98,9 +104,13 @@ def settle_on_sample(
         normalize=options.get("normalize", False),
         n_threads=threads,
     )
-    m, numbered = samples.m, tuple(range(samples.m))
+    n_classes, numbered = samples.m, tuple(range(samples.m))
     if samples.classes != numbered:
         options["labels"] = samples.classes
+    reduction = check_single(options.get("reduction"))
+    if reduction is not None:
+        samples = reduction.apply(samples, threads)
+    m = samples.m
     kernel = check_named_kernel(options.get("kernel", "linear_gaussian"))
     seed = check_seed(options.get("random_state", 0))
     method = _choose(check_method(options.get("method", "auto"), "ckce"), kernel, m)
@@ -114,8 +124,20 @@ def settle_on_sample(
         method = method.choose(Rows(samples.probs, kernel, bandwidth.value, seed, threads))
     options["method"] = method
     if bandwidth.value is None:
-        return m, options, None
-    return m, {**options, "bandwidth": bandwidth.value}, bandwidth
+        return n_classes, options, None
+    return n_classes, {**options, "bandwidth": bandwidth.value}, bandwidth
+
+
+def _check_reduction(value: Any, label_kernel: Any, m: int) -> Single | None:
+    reduced = check_single(value)
+    if reduced is not None and label_kernel is not None:
+        raise ValueError(
+            f"label_kernel must be None with reduction={value!r}: the labels become "
+            f"{reduced.labels_become}"
+        )
+    if reduced is not None:
+        reduced.check(m)
+    return reduced
 
 
 def _choose(method: Method | None, kernel: Kernel, m: int) -> Method:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAGIC = b"\x89CKCE\r\n\x1a"  # not ASCII, and broken by a transfer that changes line ends
-VERSION = 3  # the newest; 2 has landmarks, 3 log-probabilities
+VERSION = 4  # the newest; 2 has landmarks, 3 log-probabilities and cells, 4 reductions
 _PREFIX = 32  # magic, version, header's length, total length
 _DIGEST = 32
 _ALIGN = 64

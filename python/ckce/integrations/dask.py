@@ -186,7 +186,8 @@ def _template(n_classes: int, parts: list[Any], options: dict[str, Any]) -> CKCE
         options = {**options, "method": ckce.Landmarks()}
     method, wanted = options.get("method"), _SAMPLE_ROWS
     if isinstance(method, ckce.Landmarks) and not method.given:
-        middle = ckce.Landmarks(np.full((1, n_classes), 1.0 / n_classes))
+        m = _columns(n_classes, options.get("reduction"))
+        middle = ckce.Landmarks(np.full((1, m), 1.0 / m))
         CKCEAccumulator(
             n_classes, **{**options, "method": middle, "bandwidth": 1.0}
         )  # refuses the bad
@@ -205,6 +206,13 @@ def _template(n_classes: int, parts: list[Any], options: dict[str, Any]) -> CKCE
     if len(columns) == 3:
         options = {**options, "sample_weight": columns[2]}
     return CKCEAccumulator.from_sample(columns[0], columns[1], **options)
+
+
+def _columns(n_classes: int, reduction: Any) -> int:
+    """Classes of the reduced problem, whose rows landmarks are."""
+    if isinstance(reduction, ckce.TopK):
+        return reduction.k + 1
+    return n_classes if reduction is None else 2
 
 
 def _sample(batches: Batches, count: int) -> tuple[Any, ...]:

@@ -78,7 +78,7 @@ class CKCE(Metric):
     ignore_index : int, optional
         Targets that are left out.
     **kwargs
-        Options of `ckce.CKCEAccumulator` (``method``, ``kernel``, ``regularization``,
+        Options of `ckce.CKCEAccumulator` (``reduction``, ``method``, ``kernel``, ``regularization``,
         ``random_state``, ``n_bins``, ...), and of ``torchmetrics.Metric``.
 
     Notes
@@ -98,6 +98,7 @@ class CKCE(Metric):
     _forward_cache: Any
 
     _OF_CKCE = (
+        "reduction",
         "method",
         "kernel",
         "label_kernel",
