@@ -128,10 +128,19 @@ def test_the_signature_names_the_method_that_was_taken(dear):
     assert ckce.estimate(y, q).signature == ckce.estimate(y, q, method="exact").signature
 
 
-def test_where_exact_is_too_dear_a_warning_says_so(dear, monkeypatch):
-    monkeypatch.setattr("ckce._metrics.ckce.affords_exact", lambda n, m: False)
-    with pytest.warns(RuntimeWarning, match="span many bandwidths"):
-        ckce.ckce(*skewed(12_000))
+def test_where_exact_is_too_dear_random_features_say_their_error(monkeypatch):
+    y, q = skewed(12_000)
+    exact = ckce.ckce(y, q)
+    monkeypatch.setattr("ckce._methods.auto.EXACT_BUDGET", 1e6)
+    factor = ckce.ckce(y, q, method=ckce.Cholesky(rank=AUTO_RANK, pivoting="random"))
+    assert abs(factor - exact) > 0.1 * exact
+    e = ckce.estimate(y, q)  # without a warning
+    assert e.method == "fourier"
+    assert abs(e.value - exact) < 2 * e.error < 0.2 * exact
+    assert ckce.ckce(y, q) == e.value
+    monkeypatch.setattr("ckce._metrics.ckce._LARGE_ERROR", 0.01)
+    with pytest.warns(RuntimeWarning, match=r"took Fourier\(\), whose error is about"):
+        ckce.ckce(y, q)
 
 
 def test_a_good_factor_stays(dear):

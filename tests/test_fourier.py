@@ -108,6 +108,42 @@ def test_frequencies_are_used_as_given():
     assert abs(value - other) > 1e-9 * value
 
 
+@pytest.mark.parametrize("labels", [None, np.diag([1.0, 2.0, 0.5])])
+@pytest.mark.parametrize("count", [8, 27])
+def test_the_error_is_a_jackknife_over_frequencies(count, labels):
+    y, q = sample(400, 3)
+    frequencies = ckce.fourier_frequencies(3, count, bandwidth=0.5)
+
+    def value(chosen):
+        method = ckce.Fourier(frequencies=chosen)
+        return ckce.estimate(y, q, method=method, label_kernel=labels)
+
+    groups = [np.arange(group, count, 8) for group in range(8)]
+    values = np.array([value(np.delete(frequencies, group, axis=0)).value for group in groups])
+    e = value(frequencies)
+    bias = 7 * (values.mean() - e.value)
+    expected = np.sqrt(bias**2 + 7 / 8 * ((values - values.mean()) ** 2).sum())
+    assert e.error == pytest.approx(expected, rel=1e-6)
+    assert f"off by about {e.error:.1e}" in repr(e)
+
+
+def test_the_error_is_of_the_right_size():
+    ratios = []
+    for seed in range(24):
+        y, q = sample(300, 4, seed=seed)
+        e = ckce.estimate(y, q, method=ckce.Fourier(40), bandwidth=0.3, random_state=seed)
+        exact = ckce.ckce(y, q, method="exact", bandwidth=0.3)
+        ratios.append((e.value - exact) / e.error)
+    assert 0.5 < np.sqrt(np.mean(np.square(ratios))) < 2.0
+    assert np.max(np.abs(ratios)) < 5.0
+
+
+def test_no_error_where_none_is_known():
+    assert ckce.estimate(*sample(400, 3), method=ckce.Fourier(7)).error is None  # too few groups
+    assert ckce.estimate(*sample(400, 2), method="fourier").error is None  # they are mixed
+    assert ckce.estimate(*sample(400, 3), method="exact").error is None
+
+
 @pytest.mark.parametrize("kernel", FOURIER_KERNELS)
 def test_many_frequencies_approach_the_exact_kernel(kernel):
     y, q = sample(150, 4)

@@ -17,7 +17,9 @@ void bind_ckce(py::module_& module) {
       .def_readonly("debias_rank", &Solution::debias_rank)
       .def_readonly("debias_error", &Solution::debias_error)
       .def_property_readonly("influence", [](const Solution& s) { return to_numpy(s.influence); })
-      .def_property_readonly("per_class", [](const Solution& s) { return to_numpy(s.per_class); });
+      .def_property_readonly("per_class", [](const Solution& s) { return to_numpy(s.per_class); })
+      .def_property_readonly("replicates",
+                             [](const Solution& s) { return to_numpy(s.replicates); });
   py::native_enum<Solver>(module, "Solver", "enum.Enum")
       .value("factorise", Solver::kFactorise)
       .value("iterate", Solver::kIterate)

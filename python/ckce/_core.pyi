@@ -195,6 +195,7 @@ class Solution:
     floor: float
     influence: Doubles
     per_class: Doubles
+    replicates: Doubles
     iterations: int
     debias_rank: int
     debias_error: float

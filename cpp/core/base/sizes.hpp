@@ -33,6 +33,7 @@ constexpr Index kFactorColumns = 128;  // of a Cholesky factor at a time
 constexpr Index kFactorTile = 256;     // rows and columns of its trailing update
 constexpr Index kSolveColumns = 64;    // right-hand sides of a task
 constexpr Index kMomentColumns = 32;   // of Q'V in a task
+constexpr Index kFeatureGroups = 8;    // of random features, left out in turn
 constexpr Index kWideFeatures = 512;   // above, two blocks share the cost of adding a (d, d) sum
 
 // Where one way of computing begins to beat another.

@@ -42,6 +42,9 @@ class Features {
   virtual double trace(double /*weight*/, double /*sharpness*/) const {
     return std::numeric_limits<double>::infinity();
   }
+  // Factors of the features that leave out one of `groups` random parts and scale up the rest, for
+  // the error of maps that are random sums; none for others. (d,)
+  virtual Vector without(Index /*group*/, Index /*groups*/) const { return {}; }
   // How far rounding may move Tr K - Tr Phi Phi', with the lower triangle of Phi'diag(w)Phi.
   virtual double trace_error(const Matrix&, double /*rows*/, double /*trace*/) const { return 0.0; }
 };

@@ -132,6 +132,19 @@ void Fourier::fill(Index, const In& q, MatrixRef phi) const {
   fill_fourier<double>(q, frequencies_, chebyshev_, linear_part_, phi);
 }
 
+// Frequencies group, group + groups, group + 2 groups, ... are left out. None for two classes,
+// whose features mix all frequencies.
+Vector Fourier::without(Index group, Index groups) const {
+  const Index count = frequencies_.rows();
+  if (chebyshev_.size() > 0 || count < groups) return {};
+  Vector factors = Vector::Ones(d());
+  auto cosines = factors.segment(d() - 2 * count, count);
+  for (Index j = group; j < count; j += groups) cosines[j] = 0.0;
+  cosines *= std::sqrt(static_cast<double>(count) / cosines.sum());
+  factors.tail(count) = cosines;
+  return factors;
+}
+
 void Fourier::fill(Index, const FloatIn& q, FloatMatrixRef phi) const {
   fill_fourier<float>(q, float_frequencies_, float_chebyshev_, linear_part_, phi);
 }

@@ -31,6 +31,7 @@ struct Solution {
                         // independent rows; NaN of samples in groups
   Vector influence;     // (n,), psi_i
   Vector per_class;     // (m,), contributions that add up to the value
+  Vector replicates;    // values without one group of random features each; empty for others
   Index iterations = 0;
   Index debias_rank = 0;      // of the factor that debias and floor come from, if not exact
   double debias_error = 0.0;  // about the most that they can be off then

@@ -72,6 +72,22 @@ SecondPass look_again(Block<double>& block, const Features& features, const Labe
   return sums;
 }
 
+// The values that remain when one of kFeatureGroups groups of features is left out.
+Vector leave_groups_out(const Features& features, const Moments& moments, const Matrix& phi_r,
+                        double ridge, Parallel& parallel) {
+  if (features.without(0, kFeatureGroups).size() == 0) return {};
+  Vector values(kFeatureGroups);
+  for (Index group = 0; group < kFeatureGroups; ++group) {
+    const Vector factors = features.without(group, kFeatureGroups);
+    Matrix x = factors.asDiagonal() * phi_r;
+    const RidgeSolver solver(factors.asDiagonal() * moments.phi_phi * factors.asDiagonal(), ridge,
+                             parallel);
+    solver.solve(x, parallel);
+    values[group] = x.squaredNorm();
+  }
+  return values;
+}
+
 }  // namespace
 
 Solution ckce_features(const Features& features, const Samples& samples, const LabelKernel& label,
@@ -82,11 +98,11 @@ Solution ckce_features(const Features& features, const Samples& samples, const L
   parallel.span(0.0, full ? 0.4 : 1.0);
   Moments moments(features);
   moments.add(features, samples, nullptr, precision, parallel);
+  Solution solution;
   Matrix x = label.apply(moments.phi_r());  // X = M^-1 Phi'R F  (d, width)   eq. (9)
+  if (full) solution.replicates = leave_groups_out(features, moments, x, ridge, parallel);
   const RidgeSolver solver(std::move(moments.phi_phi), ridge, parallel);
   solver.solve(x, parallel);
-
-  Solution solution;
   solution.per_class = x.colwise().squaredNorm().transpose();
   solution.value = solution.per_class.sum();
   if (!full) return solution;

@@ -3,7 +3,7 @@
 Start with auto.py. May touch the input room and the compiled core.
 """
 
-from ckce._methods.auto import affords_exact, check_method, choose_features, choose_method, stand_in
+from ckce._methods.auto import better_method, check_method, choose_features, choose_method, stand_in
 from ckce._methods.blocks import Blocks
 from ckce._methods.cholesky import Cholesky
 from ckce._methods.exact import Exact

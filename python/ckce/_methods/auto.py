@@ -51,6 +51,14 @@ def affords_exact(n: int, m: int) -> bool:
     return n * n * (m + 16) <= EXACT_BUDGET
 
 
+def better_method(n: int, m: int) -> Method:
+    """What "auto" takes in place of a Cholesky factor that misses too much of the kernel.
+
+    The exact kernel if it costs ten budgets at most, else random features, whose error is estimated.
+    """
+    return Exact() if n * n * (m + 16) <= 10 * EXACT_BUDGET else Fourier()
+
+
 def choose_method(n: int, m: int, kernel: Kernel) -> Method:
     """The most accurate method that is affordable; a function of n, m and kernel only."""
     if not kernel.has_bandwidth or n <= _core.FACTORISATION_LIMIT:

@@ -104,7 +104,8 @@ class Fourier(Method):
     def price(self, rows: Rows, full: bool) -> float:
         n, m = rows.shape
         d, n_threads = m + 2.0 * self.count, rows.n_threads
-        return (2 + n_threads) * min(n, d) * d + n_threads * 1200 * (d + m)
+        copies = 2 + n_threads + (2 if full else 0)
+        return copies * min(n, d) * d + n_threads * 1200 * (d + m)
 
     def words(self, metric: str, n: int, m: int, seed: int) -> dict[str, str]:
         words = {"D": str(self.count), "p": self.precision}

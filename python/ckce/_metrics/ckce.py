@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ckce import _core
 from ckce._input import KernelLike, warn
-from ckce._methods import Cholesky, Exact, Method, affords_exact
+from ckce._methods import Cholesky, Exact, Fourier, Method, better_method
 from ckce._problem import Problem, Progress, ReductionLike, part, progress_bar, settle
+
+#: Share of value and debias term that an error must have for a warning.
+_LARGE_ERROR = 0.1
 
 
 def ckce(
@@ -55,7 +59,7 @@ def ckce(
         classes, for n <= 2000, for ``kernel="linear"``, and while n^2 (m + 16) <= 2e10; else
         ``cholesky`` of rank 500 with random pivots for m <= 100 and n <= 2^18; else ``fourier``. A
         factor whose certificate exceeds the value and the debias term together is not kept:
-        ``exact`` takes its place, or a warning says so.
+        ``exact`` takes its place, or ``fourier``, and a warning if its error is large.
     kernel : {"linear_gaussian", "gaussian", "linear", "laplace"} or callable
         Kernel on the simplex. The default is the paper's,
         :math:`p^\top q + \exp(-\lVert p-q \rVert^2 / (2 \gamma^2))`; ``laplace`` is
@@ -147,24 +151,51 @@ def solve(
     """The problem that was solved, and the solution of each of its parts.
 
     A factor that "auto" chose must be worth its name: where its certificate exceeds the value and
-    the debias term together, the exact kernel takes its place, or a warning says so.
+    the debias term together, another method takes its place. Where the error of random features that
+    "auto" chose is known and large, a warning says so.
     """
     chosen = problem.auto and isinstance(problem.method, Cholesky)
-    with progress_bar(progress, f"CKCE {problem.method.word}") as report:
-        solved = [_solve(each, full or chosen, report) for each in problem.parts]
-    solutions = [each.solution for each in solved]
-    if not chosen or all(each.bound <= each.value + each.debias for each in solutions):
-        return problem, solved
-    if affords_exact(problem.samples.n, problem.samples.m):
-        return solve(replace(problem, method=Exact()), full=full, progress=progress)
-    warn(
-        f"method='auto' took {problem.method!r}, whose error may reach "
-        f"{max(each.bound for each in solutions):.2g} where the largest value is "
-        f"{max(each.value for each in solutions):.2g}: the predictions span many bandwidths; pass a "
-        "larger bandwidth, method='exact', or a larger rank",
-        RuntimeWarning,
-    )
+    solved = _solve_parts(problem, full or chosen, progress)
+    if chosen and any(not _trusted(each.solution) for each in solved):
+        samples = problem.samples
+        problem = replace(problem, method=better_method(samples.n, samples.m))
+        full = full or isinstance(problem.method, Fourier)  # for its error
+        solved = _solve_parts(problem, full, progress)
+    if problem.auto and isinstance(problem.method, Fourier):
+        _warn_of_error(problem.method, [each.solution for each in solved])
     return problem, solved
+
+
+def feature_error(solution: _core.Solution) -> float | None:
+    """How far random features may have moved the value: a jackknife over groups of them."""
+    values, n = solution.replicates, len(solution.replicates)
+    if n == 0:
+        return None
+    bias = (n - 1) * (values.mean() - solution.value)
+    variance = (n - 1) * values.var()
+    return float(math.sqrt(bias**2 + variance))
+
+
+def _trusted(solution: _core.Solution) -> bool:
+    return bool(solution.bound <= solution.value + solution.debias)
+
+
+def _warn_of_error(method: Fourier, solutions: list[_core.Solution]) -> None:
+    for solution in solutions:
+        error, scale = feature_error(solution), solution.value + solution.debias
+        if error is not None and error > _LARGE_ERROR * scale:
+            more = replace(method, n_frequencies=4 * method.n_frequencies)
+            warn(
+                f"method='auto' took {method!r}, whose error is about {error:.2g} where the value is "
+                f"{solution.value:.2g}; method={more!r} has about half of it, method='exact' none",
+                RuntimeWarning,
+            )
+            return
+
+
+def _solve_parts(problem: Problem, full: bool, progress: bool | None) -> list[Solved]:
+    with progress_bar(progress, f"CKCE {problem.method.word}") as report:
+        return [_solve(each, full, report) for each in problem.parts]
 
 
 def _solve(problem: Problem, full: bool, progress: Progress | None) -> Solved:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ckce import _core
 from ckce._input import KernelLike
 from ckce._methods import Method
-from ckce._metrics.ckce import solve
+from ckce._metrics.ckce import feature_error, solve
 from ckce._problem import Problem, ReductionLike, settle
 from ckce._problem.reduction import ClassWise, TopLabel
 from ckce._results import (
@@ -130,6 +130,9 @@ class Estimate:
         held fixed).
     bound : float or None
         Bound on \\|value - exact value\\|; None where there is none (``fourier``).
+    error : float or None
+        Estimate of that distance (``fourier``, more than two classes): bias and standard deviation
+        over the draw of the frequencies, by a jackknife over eight groups of them.
     method : str
         ``exact``, ``fourier`` or ``cholesky``, also if ``auto`` was asked for.
     bandwidth, bandwidth_source : float, str
@@ -168,6 +171,7 @@ class Estimate:
     floor: float | None
     se: float
     bound: float | None
+    error: float | None
     method: str
     bandwidth: float | None
     bandwidth_source: str
@@ -215,7 +219,9 @@ class Estimate:
         spread = in_words(*self.interval(), self.level)
         if self.n_samples < FEW_ROWS:
             spread = f"too few rows to tell: fewer than {FEW_ROWS}"
-        if self.bound is None:
+        if self.error is not None:
+            accuracy = f"random features, off by about {self.error:.1e}"
+        elif self.bound is None:
             accuracy = "no error bound: random features"
         else:
             accuracy = f"exact kernel to within {self.bound:.1e}"
@@ -275,6 +281,7 @@ def estimate_and_problem(
         floor=None if samples.groups is not None else floor,
         se=standard_error(influence, samples.weights, samples.groups),
         bound=bound if certified else None,
+        error=None if parts > 1 else feature_error(solutions[0]),
         method=problem.method.word,
         bandwidth=problem.bandwidth.value,
         bandwidth_source=problem.bandwidth.source,
