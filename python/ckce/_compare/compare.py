@@ -83,7 +83,7 @@ def compare(
     y_prob : dict of arrays of shape (n_samples, n_classes) or (n_samples,)
         Predictions of each model. Rows are paired: row i is the same case for all models.
     level : float
-        Of all intervals; a pair is significant if its adjusted p-value is below 1 - level.
+        Level of all intervals; a pair is significant if its adjusted p-value is below 1 - level.
     test : bool or int
         Whether to add each model's p-value of `calibration_test`, by 999 resamples or as many as
         given. Not with groups, because the test needs independent labels.

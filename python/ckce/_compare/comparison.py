@@ -41,7 +41,7 @@ class ComparedModel:
     ckce_error : float or None
         Bound on what the method leaves out of `ckce` and `ckce_debiased`; None for ``fourier``.
     p_value : float or None
-        Of the exact test of calibration, if it was asked for.
+        The p-value of the exact test of calibration, if it was asked for.
     constant : bool
         Whether the model predicts the same for all rows.
     """
@@ -79,7 +79,7 @@ class ComparedPair:
     p_value, p_holm : float
         Two-sided, for a difference of 0; and adjusted for all pairs of the comparison (Holm).
     error : float
-        What the method may add to the difference: a bound for ``exact`` and ``cholesky``, an
+        Error of the method in the difference: a bound for ``exact`` and ``cholesky``, an
         estimate from two halves of the frequencies for ``fourier``.
     significant : bool
         Whether `p_holm` is below 1 - level.
@@ -114,7 +114,7 @@ class GuardRail:
     limit : float
         The line.
     message : str
-        What it means here.
+        Its meaning for these models.
     """
 
     name: str
@@ -138,9 +138,9 @@ class Comparison:
     pairs : tuple of ComparedPair
         All pairs, in the order of the ranking.
     warnings : tuple of GuardRail
-        What speaks against reading too much into the table; empty if nothing does.
+        Reasons to be careful with the table; empty if there are none.
     level : float
-        Of all intervals.
+        Level of all intervals.
     method : str
         ``exact``, ``fourier`` or ``cholesky``.
     bandwidth, bandwidth_source : float or None, str

@@ -43,7 +43,7 @@ class ShiftPoint:
     ckce_debiased, ckce_se, ckce_low, ckce_high : float
         Debiased CKCE, its standard error and interval.
     bandwidth : float or None
-        Of the kernel here.
+        Bandwidth of the kernel at this shift.
     signature : str
         Names everything that changes the CKCE.
     n_groups : int or None
@@ -83,7 +83,7 @@ class ShiftCurve:
     points : tuple of ShiftPoint
         Model by model, shift by shift.
     level : float
-        Of all intervals.
+        Level of all intervals.
     n_classes : int
         Number of classes.
     method, bandwidth_rule : str

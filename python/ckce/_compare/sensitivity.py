@@ -36,7 +36,7 @@ class Sensitivity:
     names : tuple of str
         The models, in the order of the comparison.
     settings : tuple of Setting
-        What was run.
+        The settings that were run.
     debiased : ndarray of shape (n_settings, n_models)
         Debiased CKCE of each model in each setting.
     agreement : ndarray of shape (n_settings,)

@@ -61,9 +61,9 @@ def shift_curve(
     y_prob : dict of sequences of arrays of shape (n_samples, n_classes)
         For each model its predictions on each of the shifted sets, in one order; a 3-D array will do.
     shifts : sequence of numbers or str, optional
-        What the sets are called; by default 0, 1, 2, ...
+        Names of the data sets; by default 0, 1, 2, ...
     level : float
-        Of the intervals of debiased CKCE and JKCE.
+        Level of the intervals of debiased CKCE and JKCE.
     bandwidth : "own", "pooled" or float
         The median of each model on each set, as in the paper; one median over all of them; or a
         number.

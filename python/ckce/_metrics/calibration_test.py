@@ -153,7 +153,7 @@ class CalibrationTest:
     Attributes
     ----------
     p_value : float
-        Of the chosen `statistic`.
+        The p-value of the chosen `statistic`.
     statistic : str
         ``debiased``, ``ckce`` or ``jkce``.
     ckce, debiased, jkce : float
@@ -171,13 +171,13 @@ class CalibrationTest:
     rank : int or None
         Rank of the Cholesky factor.
     bandwidth, regularization : float
-        Of the kernel, and lambda.
+        Bandwidth of the kernel, and lambda.
     null : ndarray of shape (n_resamples, 3)
         CKCE, debiased CKCE and JKCE of the labels that were drawn.
     signature : str
         Names everything that changes the numbers.
     level : float
-        Of the verdict in words.
+        Level of the verdict in words.
     """
 
     p_value: float

@@ -88,7 +88,7 @@ def ckce(
     random_state : int
         Seed of everything random: frequencies, random pivots, the median's subsample.
     input : {"probs", "logits", "log_probs"}
-        What `y_prob` holds. Never guessed: logits go through a softmax, log-probabilities through
+        Kind of numbers in `y_prob`, never guessed: logits go through a softmax, log-probabilities through
         the exponential function.
     normalize : bool
         Rescale rows of probabilities to sum to 1 first. Never done silently.

@@ -93,7 +93,7 @@ def ece(
     labels : sequence, optional
         The label of each column of `y_prob`.
     input : {"probs", "logits", "log_probs"}
-        What `y_prob` holds, as in `ckce`.
+        Kind of numbers in `y_prob`, as in `ckce`.
     normalize : bool
         Rescale the rows to sum to 1 first.
     n_threads : int, optional

@@ -161,7 +161,7 @@ class Estimate:
     classes : tuple
         The classes, in the order of the columns; or the ranks of `TopK`.
     level : float
-        Of the interval, unless it is asked for with another; that of `evaluate` or `compare`.
+        Default level of `interval`; `evaluate` and `compare` pass theirs on.
     n_groups : int or None
         Number of groups, if there are any: `debiased` and `se` are by group.
     """

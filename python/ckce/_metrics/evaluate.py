@@ -64,7 +64,7 @@ def evaluate(
     reduction : {"top_label", "class_wise"} or `TopK`, optional
         Of CKCE, JKCE and the test, as in `ckce`; the test takes no ``class_wise``.
     level : float
-        Of the intervals.
+        Level of the intervals.
     test : bool or int
         Whether to add the p-value of `calibration_test`, by 999 resamples or by as many as given.
         Not with groups, because the test needs independent labels.
@@ -179,7 +179,7 @@ class Evaluation:
     test : CalibrationTest or None
         The exact test of calibration, if it was asked for.
     level : float
-        Of the intervals.
+        Level of the intervals.
     """
 
     n_samples: int

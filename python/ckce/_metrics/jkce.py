@@ -229,7 +229,7 @@ class JkceEstimate:
     signature : str
         Names everything that changes the number.
     level : float
-        Of the interval, unless it is asked for with another; that of `evaluate` or `compare`.
+        Default level of `interval`; `evaluate` and `compare` pass theirs on.
     n_groups : int or None
         Number of groups, if there are any: `value` and `se` are by group.
     """

@@ -36,8 +36,8 @@ def accuracy(
 
     .. math:: \frac1n \sum_i 1\{y_i = \arg\max_j q_{ij}\}
 
-    Of equal probabilities the first counts as the prediction, as in ``numpy.argmax``. Unbiased;
-    1 is best. O(n m).
+    If several classes have the largest probability, the first one counts as the prediction, as in
+    ``numpy.argmax``. Unbiased; 1 is best. O(n m).
 
     Parameters
     ----------
@@ -174,8 +174,8 @@ class BrierDecomposition:
     refinement : float
         Variance of the labels in a bin: what no recalibration of the bins can remove.
     within_bins : float
-        What binning hides: spread of the predictions in a bin, less what they explain there. May be
-        negative; 0 if all predictions in a bin are equal.
+        The part that binning hides: the spread of the predictions in a bin, less the part of the
+        labels that they explain there. May be negative; 0 if all predictions in a bin are equal.
     uncertainty, resolution : float
         Variance of the labels in all, and the part of it that the bins explain.
     variant : str

@@ -31,7 +31,7 @@ class ReliabilityCurve:
     name : str
         The model.
     target : str
-        What is predicted: ``"top label"``, or a class such as ``"class 3"``.
+        The predicted event: ``"top label"``, or a class such as ``"class 3"``.
     edges : ndarray of shape (n_bins, 2)
         Lower and upper edge of each bin.
     counts : ndarray of shape (n_bins,)
@@ -129,7 +129,7 @@ class ReliabilityDiagram:
     curves : tuple of ReliabilityCurve
         One for each model; with ``target="class_wise"`` one for each class and model.
     target : str
-        What is predicted: ``"top label"``, the name of a class, or ``"class-wise"``.
+        The predicted event: ``"top label"``, the name of a class, or ``"class-wise"``.
     strategy, level
         Bins, and the level of the band.
     """

@@ -23,7 +23,7 @@ class CalibrationDisplay:
     diagram : ReliabilityDiagram
         The numbers.
     ax_, figure_ : matplotlib Axes and Figure
-        What was drawn, after `plot`; with ``target="class_wise"`` an array of Axes.
+        The drawing, after `plot`; with ``target="class_wise"`` an array of Axes.
     """
 
     ax_: Any

@@ -114,7 +114,7 @@ def report(
     sensitivity : bool
         Whether to rerun a comparison under nine pairs of bandwidth and lambda.
     level : float
-        Of the intervals.
+        Level of the intervals.
     test : bool or int
         Whether to add the p-value of `calibration_test`, by 999 resamples or as many as given; by
         default without groups only, because the test needs independent labels.

@@ -41,7 +41,7 @@ class Scan:
     n_samples : int or None
         Rows of all files; None until a pass has counted them (text, arrow).
     classes : tuple or None
-        What the classes are called, if the columns or the caller name them. Labels are then
+        Names of the classes, if the columns or the caller name them. Labels are then
         0-based numbers of columns.
     batch_size : int
         Most rows of a batch.
@@ -317,7 +317,7 @@ def scan(
     weights : str or path, optional
         Where the frequency weights of the rows are, as for `labels`; by default there are none.
     classes : sequence, optional
-        What the labels call the classes, in the order of the columns. By default integer labels
+        Names of the classes in the labels, in the order of the columns. By default integer labels
         number the columns from 0, and names are those of the columns of a table.
     batch_size : int
         Most rows in a batch; a batch is cut at 8 MB.

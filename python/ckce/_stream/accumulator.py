@@ -58,9 +58,9 @@ class CKCEAccumulator:
     r"""CKCE and its companions of a stream of batches, in memory that does not grow with the rows.
 
     Two classes are exact: the state is Chebyshev moments of the predictions, and it holds the
-    interval, too. Of more classes the state is sums over rows, :math:`\Phi^\top \Phi`,
-    :math:`\Phi^\top R` and their like for random Fourier features :math:`\Phi`, or features of
-    landmarks. States of parts of the data can be merged by addition:
+    interval, too. For more classes the state holds sums over rows such as
+    :math:`\Phi^\top \Phi` and :math:`\Phi^\top R`, with random Fourier features or landmark features
+    :math:`\Phi`. States of parts of the data can be merged by addition:
 
     .. math:: \mathrm{CKCE} = \lVert (\Phi^\top\Phi + \lambda n I)^{-1} \Phi^\top R \rVert_F^2
 
@@ -72,7 +72,7 @@ class CKCEAccumulator:
     Parameters
     ----------
     n_classes : int
-        m.
+        Number of classes m.
     reduction : "top_label" or `TopK`, optional
         As in `ckce`; every batch is reduced as it comes, and the state is that of the reduced
         problem. ``top_label`` is exact for any number of classes.
@@ -198,8 +198,8 @@ class CKCEAccumulator:
         y_true, y_prob
             The sample, as in `ckce`; a few thousand rows suffice.
         **options
-            Of the class, but for `n_classes`. With ``method=ckce.Landmarks(200)`` the landmarks are
-            rows of the sample, drawn as the random pivots of a Cholesky factorisation
+            Options of the class except `n_classes`. With ``method=ckce.Landmarks(200)`` the
+            landmarks are rows of the sample, drawn as the random pivots of a Cholesky factorisation
             (``random_state`` is its seed), and fewer where the rest of the sample adds nothing. A
             given ``bandwidth`` is kept.
 
@@ -245,7 +245,7 @@ class CKCEAccumulator:
 
     @property
     def config(self) -> dict[str, Any]:
-        """What must be the same in states that are merged, and where the bandwidth comes from."""
+        """The options that merged states must share, and the source of the bandwidth."""
         return self._config.to_dict()
 
     @property

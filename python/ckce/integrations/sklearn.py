@@ -100,7 +100,7 @@ def make_scorer(metric: str, **options: Any) -> CalibrationScorer:
         What to compute; ``ckce`` is the debiased value. All but ``accuracy`` come with the opposite
         sign.
     **options
-        Of the function of this name (of `ckce.estimate` for ``ckce``).
+        Options of the function of this name (of `ckce.estimate` for ``ckce``).
 
     Returns
     -------
