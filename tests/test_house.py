@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -354,10 +355,14 @@ def test_runtime_dependency_is_numpy():
     assert re.findall(r'"([\w-]+)', found[1]) == ["numpy"]
 
 
-def test_versions_agree():
-    project = (ROOT / "pyproject.toml").read_text()
-    version = re.search(r'^version = "(.+)"', project, re.MULTILINE)[1]
-    assert version == ckce.__version__
+def test_the_version_stands_in_one_place():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert project["project"]["dynamic"] == ["version"]
+    assert (
+        project["tool"]["scikit-build"]["metadata"]["version"]["input"] == "python/ckce/__init__.py"
+    )
+    assert re.fullmatch(r"\d+\.\d+\.\d+", ckce.__version__)
+    assert f"version: {ckce.__version__}\n" in (ROOT / "CITATION.cff").read_text()
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)

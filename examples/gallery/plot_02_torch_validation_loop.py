@@ -49,7 +49,7 @@ if READY:
         }
     )
     history = []
-    for _ in range(15):
+    for _ in range(10):
         for rows in torch.randperm(len(X_fit)).split(32):
             optimizer.zero_grad()
             cross_entropy(network(X_fit[rows]), y_fit[rows]).backward()

@@ -12,8 +12,8 @@ import numpy as np
 import ckce
 
 # %%
-# A model that does not know the group: the events are more frequent in the north than in the south, by the same
-# amount.
+# The model does not know the group. Events are more frequent than it says in the north, and less frequent in the
+# south, by the same amount on the scale of log odds.
 rng = np.random.default_rng(0)
 group = rng.choice(["north", "south", "west"], size=6000, p=[0.3, 0.3, 0.4])
 risk = rng.beta(2, 3, size=6000)
@@ -27,7 +27,7 @@ whole = ckce.estimate(event, risk)
 print(whole)
 
 # %%
-# The groups do not. The settings of the whole are kept.
+# The groups do not. All of them are measured with the settings of the whole.
 fixed = {"bandwidth": whole.bandwidth, "regularization": whole.regularization}
 parts = {
     name: ckce.estimate(event[group == name], risk[group == name], **fixed)

@@ -149,12 +149,12 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
         "--classes",
         type=_classes,
         metavar="LIST",
-        help="what the labels call the columns: cat,dog,eel or 1..10; default: 0, 1, 2, ...",
+        help="names of the columns in the labels: cat,dog,eel or 1..10; default: 0, 1, 2, ...",
     )
     add(
         "--input",
         choices=["probs", "logits", "log_probs"],
-        help="what the predictions are; never guessed; default: probs",
+        help="kind of predictions, never guessed; default: probs",
     )
     add(
         "--normalize",
@@ -170,19 +170,19 @@ def _add_features(add: Callable[..., Any]) -> None:
         "--frequencies",
         type=_integer(1, 10**6),
         metavar="N",
-        help="of fourier, which has 2 N random features; default: 100",
+        help="for fourier: number of frequencies, two features each; default: 100",
     )
     add(
         "--sampler",
         choices=["gaussian", "orthogonal", "sobol"],
-        help="of fourier: how frequencies are drawn; default: gaussian",
+        help="for fourier: how frequencies are drawn; default: gaussian",
     )
     add(
         "--landmarks",
         type=_landmarks,
         metavar="N|STATE",
-        help="of landmarks: N rows out of the files (default: 200), or those of a state, with its "
-        "bandwidth",
+        help="for landmarks: N rows of the files (default: 200), or the landmarks of a state, with "
+        "its bandwidth",
     )
 
 
@@ -190,7 +190,7 @@ def _add_reduction(add: Callable[..., Any], *, alone: bool) -> None:
     """Models are compared by all classes, or by their predictions; one alone has more."""
     rest = ", or to one against the rest" if alone else ""
     choices = ["top_label", "class_wise"] if alone else ["top_label"]
-    add("--reduction", choices=choices, help=f"of the classes to the predicted one{rest}")
+    add("--reduction", choices=choices, help=f"reduce the classes to the predicted one{rest}")
     add(
         "--top-k",
         type=_integer(1, 10**6),
@@ -202,17 +202,26 @@ def _add_reduction(add: Callable[..., Any], *, alone: bool) -> None:
 def _add_metric(parser: argparse.ArgumentParser, methods: tuple[str, ...]) -> None:
     add = parser.add_argument_group("what is computed").add_argument
     default = "auto, a fixed rule of rows, classes and kernel" if "auto" in methods else methods[0]
-    add("--method", choices=methods, help=f"default: {default}")
+    add("--method", choices=methods, help=f"how the kernel is computed; default: {default}")
     _add_features(add)
     if "cholesky" in methods:
-        add("--rank", type=_integer(1, 10**6), metavar="N", help="of cholesky: largest rank")
-        add("--pivoting", choices=["greedy", "random"], help="of cholesky; default: greedy")
-        add("--tol", type=_positive, metavar="X", help="of exact and cholesky; default: 1e-10")
+        add("--rank", type=_integer(1, 10**6), metavar="N", help="for cholesky: largest rank")
+        add(
+            "--pivoting",
+            choices=["greedy", "random"],
+            help="for cholesky: order of the pivots; default: greedy",
+        )
+        add(
+            "--tol",
+            type=_positive,
+            metavar="X",
+            help="for exact and cholesky: tolerance; default: 1e-10",
+        )
     _add_reduction(add, alone=parser.get_default("run") not in ("compare", "stream"))
     add(
         "--kernel",
         choices=["linear_gaussian", "gaussian", "laplace", "linear"],
-        help="default: linear_gaussian, the paper's",
+        help="kernel on the predictions; default: linear_gaussian, the kernel of the paper",
     )
     add(
         "--bandwidth",
@@ -222,12 +231,19 @@ def _add_metric(parser: argparse.ArgumentParser, methods: tuple[str, ...]) -> No
         + ("median" if "auto" in methods else "default"),
     )
     add("--regularization", type=_positive, metavar="X", help="lambda; default: n^(-1/4)")
-    add("--seed", type=_integer(0, 2**64 - 1), metavar="N", help="default: 0")
+    add(
+        "--seed",
+        type=_integer(0, 2**64 - 1),
+        metavar="N",
+        help="seed of the random numbers; default: 0",
+    )
 
 
 def _add_answers(parser: argparse.ArgumentParser) -> None:
     """How sure the numbers are."""
-    parser.add_argument("--level", type=_level, metavar="X", help="of the intervals; default: 0.95")
+    parser.add_argument(
+        "--level", type=_level, metavar="X", help="level of the intervals; default: 0.95"
+    )
     parser.add_argument(
         "--groups",
         metavar="NAME|FILE",
@@ -238,7 +254,7 @@ def _add_answers(parser: argparse.ArgumentParser) -> None:
         "--test",
         action=argparse.BooleanOptionalAction,
         help="add the p-value of the exact test of calibration; default: "
-        + ("yes, but for --groups" if parser.get_default("run") == "report" else "no"),
+        + ("yes, except with --groups" if parser.get_default("run") == "report" else "no"),
     )
 
 
@@ -249,10 +265,16 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--text", action="store_true", help="tables, as on a terminal")
     form.add_argument("--quiet", action="store_true", help="the number only")
     group.add_argument(
-        "--color", choices=["auto", "always", "never"], default="auto", help="default: auto"
+        "--color",
+        choices=["auto", "always", "never"],
+        default="auto",
+        help="colours; default: auto",
     )
     group.add_argument(
-        "--threads", type=_integer(1, 1024), metavar="N", help="default: all CPUs; same result"
+        "--threads",
+        type=_integer(1, 1024),
+        metavar="N",
+        help="threads, the same result with any number; default: all CPUs",
     )
     group.add_argument("--debug", action="store_true", help="show the traceback of an error")
 
@@ -263,7 +285,10 @@ def _add_bins(parser: argparse.ArgumentParser, help: str) -> None:
 
 def _add_models(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--names", type=_names, metavar="A,B,...", help="names of the models; default: of the files"
+        "--names",
+        type=_names,
+        metavar="A,B,...",
+        help="names of the models; default: the file names",
     )
     parser.add_argument(
         "--models",
@@ -334,9 +359,11 @@ def _add_scores(commands: Any) -> None:
         files=f"predictions of one model each: {_FORMATS}",
     )
     _add_models(plot)
-    plot.add_argument("--class", dest="target", metavar="NAME", help="default: the top label")
+    plot.add_argument(
+        "--class", dest="target", metavar="NAME", help="class to draw; default: the top label"
+    )
     _add_bins(plot, "bins; default: 15")
-    plot.add_argument("--level", type=_level, metavar="X", help="of the bands; default: 0.95")
+    plot.add_argument("--level", type=_level, metavar="X", help="level of the bands; default: 0.95")
     plot.add_argument(
         "-o", "--output", metavar="PNG|SVG|PDF", help=f"file to write; default: {PICTURE}"
     )
@@ -368,7 +395,7 @@ def make_parser() -> Parser:
 
     parser = Parser(
         prog="ckce",
-        description="How well calibrated are a classifier's probabilities, and which model's more?",
+        description="How well calibrated are the probabilities of a classifier, and which model is better?",
         epilog=f"first steps: ckce demo; ckce score preds.npz\n\n{_EPILOG}",
         formatter_class=_HELP,
     )
@@ -377,7 +404,7 @@ def make_parser() -> Parser:
     _add_scores(commands)
     _add_states(commands)
     demo = _add_command(commands, "demo", "Compare three made-up models")
-    demo.add_argument("-o", "--output", metavar="HTML", help="write a report of them instead")
+    demo.add_argument("-o", "--output", metavar="HTML", help="write a report about them instead")
     completion = _add_command(commands, "completion", "Print a script that completes words")
     completion.add_argument("shell", choices=["bash", "zsh", "fish"], metavar="SHELL")
     return parser

@@ -213,7 +213,7 @@ class JkceEstimate:
         The unbiased estimate: 0 on average under calibration, may be negative, never clipped.
     se : float
         Standard error of `value`: of the U-statistic from its row means, of ``method="blocks"`` from
-        the spread of the blocks. NaN where it cannot be told (one block, a weight of at most 2).
+        the spread of the blocks. NaN if it cannot be computed (one block, a weight of at most 2).
     biased : float or None
         The biased estimate, at least 0; ``method="blocks"`` has none.
     method : str

@@ -111,12 +111,12 @@ def _reliability(story: Story) -> str:
     narrow = (
         ""
         if story.data["n_groups"] is None
-        else " The bands take rows for independent, so they are too narrow where groups are not."
+        else " The bands assume independent rows, so they are too narrow if rows of a group depend on each other."
     )
     return _section(
         "Reliability",
-        "<p>How often the predicted class was right, against the confidence in it, in bins of equal "
-        "numbers of samples, with a band for each bin. Below the diagonal a model is overconfident. "
+        "<p>The curve shows how often the predicted class was right, against the confidence in it. Each "
+        "bin holds the same number of samples and has a band. Below the diagonal a model is overconfident. "
         f"The histogram shows where the samples are.{narrow}</p>",
         f'<div class="grid">{"".join(figures)}</div>',
     )
@@ -129,7 +129,7 @@ def _classes(story: Story) -> str:
     )
     return _section(
         "Classes",
-        "<p>CKCE is a sum over the classes: which ones it comes from. "
+        "<p>CKCE is a sum over the classes. The bars show what each class adds. "
         f"{_swatch('over', 'predicted too often')} {_swatch('under', 'predicted too seldom')} Mean "
         "y - q is the frequency of a class minus its mean prediction.</p>",
         f'<div class="grid">{"".join(figures)}</div>',
@@ -179,18 +179,19 @@ def _guide(several: bool, n_groups: int | None) -> str:
         else ""
     )
     entries = {
-        "CKCE": "The conditional kernel calibration error: a squared distance between what the model "
-        "predicts and how the labels are distributed given its prediction, over all classes at once. "
-        'Of a calibrated model\'s cases with "70&nbsp;%", 70&nbsp;% come true.',
-        "Floor": "What a perfectly calibrated model with the same predictions scores on average: CKCE "
-        "is biased upwards, so compare it with its floor, not with 0.",
+        "CKCE": "The conditional kernel calibration error: the squared distance between the "
+        "predictions and the distribution of the labels given the prediction, over all classes at "
+        'once. A calibrated model that says "70&nbsp;%" is right in 70&nbsp;% of these cases.',
+        "Floor": "The mean score of a perfectly calibrated model with the same predictions. CKCE is "
+        "biased upwards, so compare it with its floor, not with 0.",
         "Debiased": "CKCE without that bias. About 0 for a calibrated model, and below 0 by "
         f"chance.{ranked}",
-        "Interval": "For the value at this bandwidth and lambda, over new samples from the same "
-        "source; the part above 0 is shown, since that value cannot be negative. It says nothing of "
-        f"other data or of retrained models, and is cautious near calibration.{paired}",
-        "p-value": "Of the exact test of calibration: how often labels that are drawn from the "
-        "predictions themselves give a debiased CKCE as large. Small values speak against calibration.",
+        "Interval": "The range of the value at this bandwidth and lambda, over new samples from the "
+        "same source. The part above 0 is shown, because that value cannot be negative. The interval "
+        f"does not cover other data or retrained models, and it is too wide near calibration.{paired}",
+        "p-value": "The exact test of calibration draws labels from the predictions themselves. The "
+        "p-value is the share of draws with a debiased CKCE as large. A small one speaks against "
+        "calibration.",
         "JKCE, ECE": "Other calibration errors. JKCE also depends on how often each prediction is "
         "made; ECE (of the top label) looks at the confidence only.",
         "Accuracy, log loss, Brier": "A calibrated model need not be good: one that always predicts "
