@@ -445,6 +445,70 @@ def test_weights_reach_the_metric(run):
     assert json.loads(run("score w.ckce")[1])["weight"] == weights.sum()
 
 
+def test_groups_reach_the_metric(run):
+    write_files()
+    groups = np.arange(150) % 25
+    names = np.array([f"text {g}" for g in groups])
+    np.savez("grouped.npz", probs=Q, labels=Y, text=names, w=np.ones(150))
+    np.savez("sharp.npz", probs=SHARP, labels=Y, text=names)
+    np.savez("both.npz", good=Q, bad=SHARP, labels=Y, text=groups)
+    np.save("g.npy", groups)
+    with open("grouped.csv", "w") as file:
+        file.write("text,a,b,c,label\n")
+        for g, row, y in zip(names, Q, Y, strict=True):
+            file.write(",".join([g, *map(repr, row.tolist()), "abc"[y]]) + "\n")
+    expected = ckce.evaluate(Y, Q, groups=groups)
+    for line in (
+        "grouped.npz --groups text",
+        "preds.npz --groups g.npy",
+        "grouped.csv --groups text --probs *",
+        "grouped.csv --groups text --probs a,b,c --classes a,b,c",
+    ):
+        code, out, err = run(f"score {line}")
+        assert (code, err) == (0, "")
+        found = json.loads(out)
+        assert found["n_groups"] == 25
+        assert (found["ckce_debiased"], found["ckce_se"]) == (
+            expected.ckce.debiased,
+            expected.ckce.se,
+        )
+        assert found["ckce_floor"] is None
+    models = {"good": Q, "bad": SHARP}
+    compared = ckce.compare(Y, models, groups=groups)
+    for line in (
+        "both.npz",
+        "both.npz --models good,bad",
+        "grouped.npz sharp.npz --names good,bad",
+    ):
+        code, out, err = run(f"compare {line} --groups text")
+        assert (code, err) == (0, "")
+        assert json.loads(out)["pairs"] == compared.to_dict()["pairs"]
+    code, out, err = run("report grouped.npz --groups text")
+    assert (code, err) == (0, "")
+    with open("ckce-report.html") as file:
+        assert "by 25 groups" in file.read()
+
+
+def test_groups_that_cannot_be(run):
+    write_files()
+    np.savez("grouped.npz", probs=Q, labels=Y, text=np.arange(150) % 25)
+    np.savez("sharp.npz", probs=SHARP, labels=Y, text=np.arange(150) % 24)
+    np.save("few.npy", np.arange(150) % 4)
+    run("stream preds.npz -o s.ckce --bandwidth 0.5")
+    for line, code, words in [
+        ("score grouped.npz --groups txt", 1, "no array 'txt'.*did you mean 'text'"),
+        ("score preds.npz --groups few.npy", 1, "at least 10 groups, got 4"),
+        ("score grouped.npz --groups text --test", 1, "test must be False with groups"),
+        ("compare grouped.npz sharp.npz --groups text", 1, "groups must be the same in all files"),
+        ("score s.ckce --groups text", 2, "a state does not keep its rows"),
+        ("score - --groups text", 2, "can be read twice"),
+        ("stream grouped.npz -o t.ckce --groups text", 2, "unknown option '--groups'"),
+    ]:
+        found, _, err = run(line)
+        assert found == code, (line, err)
+        assert re.search(words, err), err
+
+
 def piped(words, data, folder):
     return subprocess.run(
         [sys.executable, "-m", "ckce", *words], input=data, capture_output=True, cwd=folder

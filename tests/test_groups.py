@@ -394,6 +394,8 @@ def test_shift_curves_by_group():
     assert "floor" not in str(curve)
     each = ckce.shift_curve(TRUTH, sets, groups=[GROUPS, np.arange(240) // 2])
     assert [p.n_groups for p in each.points] == [30, 120, 30, 120]
+    assert "standard errors by 30 groups" in str(curve)
+    assert "standard errors by 30 to 120 groups" in str(each)
 
 
 def test_reports_by_group():

@@ -20,6 +20,7 @@ from ckce._cli.prices import announce
 from ckce._cli.reading import (
     Data,
     check_numbered,
+    check_twice,
     find,
     open_models,
     open_scan,
@@ -63,6 +64,7 @@ _OPTIONS = {
 
 def _options(args: argparse.Namespace) -> dict[str, Any]:
     """What was said; the library knows the rest."""
+    check_twice(args)
     found = {name: getattr(args, word, None) for name, word in _OPTIONS.items()}
     options = {name: value for name, value in found.items() if value is not None}
     if "normalize" in options and options.get("input", "probs") != "probs":

@@ -103,47 +103,55 @@ def open_scan(args: argparse.Namespace, files: list[File], probs: Any = None) ->
         weights=args.weights,
         classes=args.classes,
         progress=False if args.quiet else None,
+        left_out=_left_out(args),
     )
+
+
+def _left_out(args: argparse.Namespace) -> tuple[str, ...]:
+    """Columns that hold no predictions, whatever a pattern says."""
+    groups = getattr(args, "groups", None)
+    return () if groups is None else (groups,)
+
+
+def check_twice(args: argparse.Namespace) -> None:
+    """Refuse groups of what can be read once."""
+    if getattr(args, "groups", None) is None:
+        return
+    for path in args.files:
+        if path == "-" or (os.path.exists(path) and stat.S_ISFIFO(os.stat(path).st_mode)):
+            raise UsageError(
+                f"argument --groups: needs files that can be read twice, got {path!r}; save it to a "
+                "file first"
+            )
 
 
 def with_groups(data: Data, args: argparse.Namespace) -> Data:
     """The same data with the groups of their rows, by another pass over the files."""
     if args.groups is None:
         return data
-    if any(path == "-" or stat.S_ISFIFO(os.stat(path).st_mode) for path in args.files):
-        raise UsageError(
-            "argument --groups: needs files that can be read twice, got standard input or a pipe"
-        )
-    parts = [[path] for path in args.files]
-    if getattr(args, "shards", False):
-        parts = [args.files]
-    models = getattr(args, "models", None) or {"model": args.probs}
-    groups = [_groups_of(part, args.groups, next(iter(models.values()))) for part in parts]
+    parts = [args.files] if getattr(args, "shards", False) else [[path] for path in args.files]
+    groups = [_groups_of(part, args) for part in parts]
     if not all(np.array_equal(groups[0], other) for other in groups[1:]):
         raise DataError("groups must be the same in all files, since rows are compared one by one")
     places = {**data.places, "groups": f"groups ({args.groups})"}
     return data._replace(groups=groups[0], places=places)
 
 
-def _groups_of(paths: list[str], name: str, probs: Any) -> NDArray[Any]:
+def _groups_of(paths: list[str], args: argparse.Namespace) -> NDArray[Any]:
     """A column beside predictions, read as labels are."""
-    files = [find_file(path) for path in paths]
+    files, probs = [find_file(path) for path in paths], args.probs
+    models = getattr(args, "models", None)
+    if models is None and probs is None and len(files) == 1:
+        models = _models_of(files[0], args, several=False)
+    if models is not None:
+        probs = next(iter(models.values()))
+    taken = tuple(name for name in (args.labels, args.weights, "labels", "label") if name)
     try:
-        if probs is None and len(files) == 1:
-            probs = _any_model(files[0], name)
-        scan = scan_files(files, probs, labels=name, progress=False)
+        scan = scan_files(files, probs, labels=args.groups, progress=False, left_out=taken)
     except InputError as error:
         raise DataError(f"{error.problem}; name the groups with --groups") from None
     scan.classes = None
     return np.concatenate([labels for labels, *_ in scan])
-
-
-def _any_model(file: File, name: str) -> str | None:
-    """Where a file of several models has the predictions of one."""
-    try:
-        return next(iter(find_models_of(file, None, name).values()))
-    except InputError:
-        return None
 
 
 def _read(scan: Scan, folder: str) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
@@ -221,7 +229,7 @@ def open_models(args: argparse.Namespace, folder: str, *, several: bool) -> dict
 def _models_of(file: File, args: argparse.Namespace, *, several: bool) -> dict[str, str] | None:
     """The models of a file; None is one model, where it is not said that there are several."""
     try:
-        models = find_models_of(file, args.labels, args.weights)
+        models = find_models_of(file, args.labels, args.weights, getattr(args, "groups", None))
     except InputError:
         if several:
             raise

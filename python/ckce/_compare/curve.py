@@ -151,6 +151,13 @@ class ShiftCurve:
         )
         return (shared, *sentences)
 
+    def _groups(self) -> str:
+        counts = sorted({point.n_groups for point in self.points if point.n_groups is not None})
+        if not counts:
+            return ""
+        most = "" if len(counts) == 1 else f" to {counts[-1]}"
+        return f", standard errors by {counts[0]}{most} groups"
+
     def _table(self) -> Table:
         columns = [c for c in model_columns(self.level) if c.keys[0] in ShiftPoint.__annotations__]
         return Table(
@@ -159,6 +166,7 @@ class ShiftCurve:
             heading=(
                 f"{len(self.names)} models, {len(self.shifts)} shifts, m = {self.n_classes}, "
                 f"{self.method}, {self.bandwidth_rule} bandwidth, lambda {self.regularization:.4g}"
+                f"{self._groups()}"
             ),
             notes=self.notes,
         )

@@ -14,6 +14,7 @@ class Wanted(NamedTuple):
     probs: str | Sequence[str] | None
     labels: tuple[str, ...]  # the first that is there; empty if they are elsewhere
     weights: str | None = None
+    left_out: tuple[str, ...] = ()  # names that no pattern of `probs` may take
 
 
 class Columns(NamedTuple):
@@ -71,7 +72,7 @@ def find_columns(where: str, names: Sequence[str], wanted: Wanted) -> Columns:
         raise _unknown(where, weight, names, "weights")
     probs = "probs" if wanted.probs is None else wanted.probs
     if isinstance(probs, str):
-        found = _match(where, probs, names, label, weight)
+        found = _match(where, probs, names, (label, weight, *wanted.left_out))
     else:
         found = tuple(probs), tuple(probs)
     for name in found[0]:
@@ -81,11 +82,11 @@ def find_columns(where: str, names: Sequence[str], wanted: Wanted) -> Columns:
 
 
 def _match(
-    where: str, probs: str, names: Sequence[str], label: str | None, weight: str | None
+    where: str, probs: str, names: Sequence[str], taken: tuple[str | None, ...]
 ) -> tuple[tuple[str, ...], tuple[Any, ...] | None]:
     """Columns that a name or a pattern means, and what it calls the classes."""
     # A column without a name is an index that pandas has written.
-    others = [name for name in names if name not in (label, weight, "")]
+    others = [name for name in names if name and name not in taken]
     if probs in names:
         return (probs,), None
     starred = "*" in probs

@@ -103,7 +103,13 @@ def _reader(file: File) -> Any:
     return getattr(importlib.import_module(f"ckce._scan.{module}"), name)
 
 
-def open_source(file: File, probs: str | Sequence[str] | None, labels: Any, weights: Any) -> Source:
+def open_source(
+    file: File,
+    probs: str | Sequence[str] | None,
+    labels: Any,
+    weights: Any,
+    left_out: tuple[str, ...] = (),
+) -> Source:
     """The rows of a file, with labels and weights of other files beside them."""
     from ckce._scan.arrays import open_beside
 
@@ -114,15 +120,18 @@ def open_source(file: File, probs: str | Sequence[str] | None, labels: Any, weig
     }
     names = _LABELS if labels is None else (labels,)
     wanted = Wanted(
-        probs, () if "labels" in beside else names, None if "weights" in beside else weights
+        probs,
+        () if "labels" in beside else names,
+        None if "weights" in beside else weights,
+        left_out,
     )
     source: Source = _reader(file)(file, wanted)
     return Beside(source, beside) if beside else source
 
 
-def find_models_of(file: File, labels: Any, weights: Any) -> dict[str, str]:
-    """Models in one file: what to pass as `probs`, by name."""
-    taken = [name for name in (labels, weights) if isinstance(name, str)]
+def find_models_of(file: File, *others: Any) -> dict[str, str]:
+    """Models in one file: what to pass as `probs`, by name; `others` name labels and the like."""
+    taken = [name for name in others if isinstance(name, str)]
     found: dict[str, str] = _reader(file).models(file, {*_LABELS, *taken})
     if len(found) < 2:
         raise InputError(

@@ -365,8 +365,9 @@ def scan_files(
     classes: Sequence[Any] | None = None,
     batch_size: int = 8192,
     progress: bool | None = None,
+    left_out: tuple[str, ...] = (),
 ) -> Scan:
-    """`scan` of files that were found."""
+    """`scan` of files that were found; no pattern takes the columns that are `left_out`."""
     if not files:
         raise ValueError("path must name at least one file, got an empty sequence")
     for what, name in (("labels", labels), ("weights", weights)):
@@ -374,7 +375,7 @@ def scan_files(
             raise ValueError(
                 f"{what} must name an array or a column where several files are read, got {name!r}"
             )
-    sources = [open_source(file, probs, labels, weights) for file in files]
+    sources = [open_source(file, probs, labels, weights, left_out) for file in files]
     for file, source in zip(files, sources, strict=True):
         _check_source(file.name, source, files[0].name, sources[0])
     names = sources[0].classes if classes is None else tuple(classes)

@@ -74,14 +74,23 @@ class CalibrationScorer:
         self.sign = sign
         self.options = options
 
-    def __call__(self, estimator: Any, X: Any, y_true: Any, sample_weight: Any = None) -> float:
-        """Score a fitted classifier; greater is better."""
+    def __call__(
+        self, estimator: Any, X: Any, y_true: Any, sample_weight: Any = None, groups: Any = None
+    ) -> float:
+        """Score a fitted classifier; greater is better. CKCE and JKCE take groups of rows."""
         check_classifier(estimator)
+        dependent = {} if groups is None else {"groups": groups}
+        if dependent and self.metric in (ckce.ece, ckce.brier, ckce.log_loss, ckce.accuracy):
+            raise ValueError(
+                f"groups must be None for a scorer of {self.metric.__name__}, whose value does not "
+                "change with groups"
+            )
         value = self.metric(
             y_true,
             estimator.predict_proba(X),
             labels=estimator.classes_,
             sample_weight=sample_weight,
+            **dependent,
             **self.options,
         )
         return self.sign * value
