@@ -1,10 +1,9 @@
-"""Comparisons: ranking, paired intervals, guard rails, sensitivity."""
+"""Comparisons: values of the models, verdicts on pairs, guard rails, sensitivity."""
 
 import dataclasses
 import json
-import math
 import pickle
-from statistics import NormalDist
+import re
 
 import matplotlib as mpl
 import matplotlib.pyplot
@@ -13,9 +12,8 @@ import pytest
 from shared import sample
 
 import ckce
-from ckce import reference
-from ckce._compare.pairs import holm
 from ckce._compare.sensitivity import run_sensitivity
+from ckce._compare.verdict import LEAST_SHARE, holm
 
 mpl.use("agg")
 
@@ -46,8 +44,7 @@ Y, Q = models()
         {"method": "fourier", "random_state": 3},
         {"method": ckce.Fourier(30, sampler="orthogonal")},
         {"method": ckce.Cholesky(rank=20)},
-        {"kernel": "laplace", "regularization": 0.3},
-        {"kernel": "linear"},
+        {"kernel": "gaussian", "regularization": 0.3},
         {"reduction": "top_label"},
         {"reduction": ckce.TopK(2)},
         {"sample_weight": np.arange(600) % 3},
@@ -89,37 +86,54 @@ def test_bandwidth_is_the_median_over_all_within_model_pairs():
     assert pooled == pytest.approx(ckce.compare(np.zeros(60, int), top).bandwidth, rel=1e-12)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_paired_interval_is_the_formula(weighted):
-    y, q = models(80)
-    w = np.arange(80) % 3 if weighted else None
-    c = ckce.compare(y, q, sample_weight=w, level=0.9)
-    kept = slice(None) if w is None else w > 0
-    total = 80 if w is None else w.sum()
-    for pair in c.pairs:
-        a, b = (
-            reference.influence(y, q[name], bandwidth=c.bandwidth, sample_weight=w)[kept]
-            for name in (pair.better, pair.worse)
-        )
-        ones = np.ones(80) if w is None else w[kept]
-        se = math.sqrt(ones @ (b - a) ** 2 / (total - 1) / total)
-        assert pair.se == pytest.approx(se, rel=1e-8)
-        half = NormalDist().inv_cdf(0.95) * pair.se
-        assert pair.low == pytest.approx(pair.difference - half, rel=1e-12)
-        assert pair.high == pytest.approx(pair.difference + half, rel=1e-12)
-        z = pair.difference / pair.se
-        assert pair.p_value == pytest.approx(2 * (1 - NormalDist().cdf(z)), rel=1e-6, abs=1e-15)
+@pytest.mark.parametrize("method", ["exact", "fourier", ckce.Cholesky(rank=20)])
+def test_the_verdict_is_that_of_common_ground(method):
+    """Whatever the method of the values in the table; which stand beside it."""
+    two = {name: Q[name] for name in ("good", "sharp")}
+    c = ckce.compare(Y, two, method=method, level=0.9)
+    (pair,) = c.pairs
+    alone = ckce.common_ground(
+        Y, Q["good"], Q["sharp"], names=("good", "sharp"), level=0.9, bandwidth=c.bandwidth
+    )
+    skip = {"own_difference", "own_se", "own_p_value", "own_error", "signature"}
+    for field in dataclasses.fields(pair):
+        if field.name not in skip:
+            assert getattr(pair, field.name) == getattr(alone, field.name), field.name
+    estimates = [ckce.estimate(Y, q, method=method, bandwidth=c.bandwidth) for q in two.values()]
+    assert pair.own_difference == estimates[0].debiased - estimates[1].debiased
+    influence = estimates[0].influence - estimates[1].influence
+    assert pair.own_se == pytest.approx(np.sqrt((influence**2).sum() / 599 / 600), rel=1e-12)
+
+
+def test_own_ckce_may_order_them_the_other_way():
+    """A narrow model that is farther off wherever both predict has the smaller CKCE."""
+    rng = np.random.default_rng(3)
+    n = 6000
+    wide, narrow = rng.uniform(0.02, 0.98, n), rng.normal(0.5, 0.05, n)
+    u = rng.random(n)
+    flat = wide**0.4 / (wide**0.4 + (1 - wide) ** 0.4)  # far off at the ends, right in the middle
+    labels = {"wide": (u < flat).astype(int), "narrow": (u < narrow + 0.08).astype(int)}
+    c = ckce.compare(labels, {"wide": wide, "narrow": narrow})
+    assert c.names == ("narrow", "wide")
+    (pair,) = c.pairs
+    assert (pair.verdict, pair.better, c.best) == ("different", "wide", ("wide",))
+    assert c.headline == "at equal predictions wide is better calibrated than narrow"
+    assert pair.sentence.endswith(
+        "CKCE itself orders them the other way: its value also reflects how the predictions are "
+        "spread."
+    )
 
 
 def test_integer_weights_are_repetitions():
-    y, q = models(120)
-    w = np.arange(120) % 4
+    y, q = models(300)
+    w = np.arange(300) % 4
     a = ckce.compare(y, q, sample_weight=w)
     b = ckce.compare(np.repeat(y, w), {k: np.repeat(p, w, axis=0) for k, p in q.items()})
     for x, z in zip(a.pairs, b.pairs, strict=True):
-        assert (x.better, x.worse) == (z.better, z.worse)
+        assert (x.first, x.second, x.verdict) == (z.first, z.second, z.verdict)
         assert x.difference == pytest.approx(z.difference, rel=1e-9)
         assert x.se == pytest.approx(z.se, rel=1e-9)
+        assert x.own_se == pytest.approx(z.own_se, rel=1e-9)
 
 
 @pytest.mark.parametrize("method", ["exact", "fourier", "cholesky"])
@@ -127,10 +141,12 @@ def test_a_model_against_itself(method):
     c = ckce.compare(Y, {"b": Q["sharp"], "a": Q["sharp"].copy()}, method=method)
     (pair,) = c.pairs
     assert (pair.difference, pair.se, pair.low, pair.high) == (0.0, 0.0, 0.0, 0.0)
-    assert (pair.p_value, pair.p_holm, pair.significant) == (1.0, 1.0, False)
-    assert c.names == ("a", "b")
-    assert pair.sentence.startswith("no significant difference between a and b (difference 0.0000,")
-    assert c.headline == "none of the 2 models is significantly better calibrated than all others"
+    assert (pair.p_value, pair.p_holm, pair.verdict) == (1.0, 1.0, "not shown")
+    assert c.names == c.best == ("a", "b")
+    assert pair.sentence.startswith(
+        "At equal predictions no difference between a and b is shown (difference 0.0000,"
+    )
+    assert c.headline == "none of the 2 models is shown to be better calibrated than another one"
     assert [rail.name for rail in c.warnings] == []
 
 
@@ -154,57 +170,58 @@ def test_holm_by_hand():
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert holm([0.5, 0.9]) == [1.0, 1.0]
     assert holm([0.2]) == [0.2]
+
+
+def test_holm_is_applied_within_each_run():
+    from ckce._results import p_value
+
     c = ckce.compare(Y, Q)
-    assert [p.p_holm for p in c.pairs] == holm([p.p_value for p in c.pairs])
-    assert all(p.significant == (p.p_holm < 1 - c.level) for p in c.pairs)
+    compared = [p for p in c.pairs if p.share >= LEAST_SHARE]
+    runs = [holm([p_value(p.z[run], 1.0) for p in compared]) for run in range(3)]
+    for k, pair in enumerate(compared):
+        assert pair.p_holm == pytest.approx(max(run[k] for run in runs), rel=1e-9)
+        assert pair.significant == (pair.p_holm < 1 - c.level)
 
 
 def test_sentences():
     c = ckce.compare(Y, Q)
     assert c.names == ("good", "sharp", "worse")
-    assert c.headline == "good is the best calibrated of 3 models"
+    assert c.headline == "at equal predictions good is better calibrated than the 2 others"
+    assert c.best == ("good",)
     pair = c.pair("worse", "good")
     assert pair.sentence == (
-        f"good is better calibrated than worse (difference {pair.difference:.4f}, 95 % interval "
-        f"{pair.low:.4f} to {pair.high:.4f})"
+        f"At equal predictions good is better calibrated than worse (difference "
+        f"{-pair.difference:.4f}, 95 % interval {-pair.high:.4f} to {-pair.low:.4f}; "
+        f"{100 * pair.share:.0f} % of the predictions' variety is shared)."
     )
     with pytest.raises(KeyError, match="no pair of 'good' and 'best'"):
         c.pair("good", "best")
-    wide = ckce.compare(Y[:40], {k: q[:40] for k, q in Q.items()}, level=1 - 1e-12)
-    assert all("no significant difference" in pair.sentence for pair in wide.pairs)
-
-
-def test_adjustment_is_named_where_it_decides():
-    rng = np.random.default_rng(5)
-    q = rng.dirichlet(np.ones(3), 700)
-    y = draw(q, rng)
-    powers = np.linspace(1.0, 1.45, 8)
-    c = ckce.compare(y, {f"{power:.2f}": sharpened(q, power) for power in powers})
-    adjusted = [p for p in c.pairs if p.p_value < 0.05 <= p.p_holm]
-    assert adjusted
-    for pair in adjusted:
-        assert f"; p {pair.p_holm:.2g} after adjustment for 28 pairs)" in pair.sentence
-    assert "of 28 pairs differ at 5 % (Holm)" in str(c)
+    few = ckce.compare(Y[:100], {k: q[:100] for k, q in Q.items()})
+    assert {pair.verdict for pair in few.pairs} == {"too few rows"}
+    assert few.best == few.names
+    assert few.headline == "too few rows to tell which of 3 models is the best calibrated"
+    strict = ckce.compare(Y, Q, level=1 - 1e-12)
+    assert {pair.verdict for pair in strict.pairs} <= {"not shown", "no common ground"}
+    assert "none of the 3 models is shown to be better calibrated than another one" in str(strict)
+    four = ckce.compare(Y, {**Q, "again": Q["good"]})
+    assert four.best == ("again", "good")
+    assert four.headline == (
+        "no model is shown to be better calibrated than again and good, of 4 models"
+    )
+    count = sum(pair.significant for pair in four.pairs)
+    assert four.sentences[-1] == f"{count} of 6 pairs differ at equal predictions, at 5 % (Holm)."
 
 
 def rail_names(c):
     return [rail.name for rail in c.warnings]
 
 
-def test_guard_rail_of_the_marginals():
-    c = ckce.compare(Y, Q)
-    (rail,) = (rail for rail in c.warnings if rail.name == "marginals")
-    sharpness = [np.mean(np.sum(q**2, axis=1)) for q in Q.values()]
-    assert rail.value == pytest.approx(max(sharpness) - min(sharpness), rel=1e-12)
-    assert "(good)" in rail.message
-    assert "(worse)" in rail.message
+def test_sharpness_is_that_of_the_reduced_predictions():
     c = ckce.compare(Y, Q, reduction="top_label")
     for model in c.models:
         confidence = Q[model.name].max(axis=1)
         expected = np.mean(confidence**2 + (1 - confidence) ** 2)
         assert model.sharpness == pytest.approx(expected, rel=1e-12)
-    near = ckce.compare(Y, {"good": Q["good"], "near": sharpened(Q["good"], 1.05)})
-    assert "marginals" not in rail_names(near)
 
 
 def test_guard_rail_of_few_rows():
@@ -232,7 +249,7 @@ def test_guard_rail_of_ranks():
     turned = 0
     by_name = {m.name: m for m in c.models}
     for pair in c.pairs:
-        better, worse = by_name[pair.better], by_name[pair.worse]
+        better, worse = by_name[pair.first], by_name[pair.second]
         turned += (better.ckce > worse.ckce) + (better.jkce > worse.jkce)
     found = [rail.value for rail in c.warnings if rail.name == "rank_disagreement"]
     assert found == ([turned] if turned else [])
@@ -245,32 +262,33 @@ def test_guard_rail_of_the_approximation():
     fine = ckce.compare(Y, Q, method="exact", **options)
     assert "approximation" not in rail_names(fine)
     for pair in rough.pairs:
-        bounds = [m.ckce_error for m in rough.models if m.name in (pair.better, pair.worse)]
-        assert pair.error == sum(bounds)
-        truth = fine.pair(pair.better, pair.worse)
+        bounds = [m.ckce_error for m in rough.models if m.name in (pair.first, pair.second)]
+        assert pair.own_error == sum(bounds)
+        truth = fine.pair(pair.first, pair.second)
         by_name = {m.name: m.ckce for m in fine.models}
         raw = {m.name: m.ckce for m in rough.models}
-        gap = (raw[pair.worse] - raw[pair.better]) - (by_name[pair.worse] - by_name[pair.better])
-        assert abs(gap) <= pair.error
-        assert truth.error < 1e-10
+        gap = (raw[pair.second] - raw[pair.first]) - (by_name[pair.second] - by_name[pair.first])
+        assert abs(gap) <= pair.own_error
+        assert truth.own_error < 1e-10
     few, many = (ckce.compare(Y, Q, method=ckce.Fourier(d), **options) for d in (4, 800))
     assert "approximation" in rail_names(few)
-    assert max(p.error for p in many.pairs) < 0.2 * max(p.error for p in few.pairs)
+    assert max(p.own_error for p in many.pairs) < 0.2 * max(p.own_error for p in few.pairs)
 
 
 def test_error_of_fourier_is_told_from_two_halves():
     frequencies = ckce.fourier_frequencies(3, 10, bandwidth=0.5)
     c = ckce.compare(Y, Q, method=ckce.Fourier(frequencies=frequencies))
     assert c.bandwidth is None
+    assert c.ground_bandwidth == ckce.compare(Y, Q).bandwidth  # pairs take the pooled median
     first, second = (
         {name: ckce.ckce(Y, q, method=ckce.Fourier(frequencies=half)) for name, q in Q.items()}
         for half in (frequencies[:5], frequencies[5:])
     )
     for pair in c.pairs:
-        gaps = [half[pair.worse] - half[pair.better] for half in (first, second)]
-        assert pair.error == pytest.approx(abs(gaps[0] - gaps[1]) / 2, rel=1e-9)
+        gaps = [half[pair.second] - half[pair.first] for half in (first, second)]
+        assert pair.own_error == pytest.approx(abs(gaps[0] - gaps[1]) / 2, rel=1e-9)
     drawn = ckce.compare(Y, Q, method=ckce.Fourier(10), bandwidth=0.5)
-    assert [p.error for p in drawn.pairs] == [p.error for p in c.pairs]
+    assert [p.own_error for p in drawn.pairs] == [p.own_error for p in c.pairs]
 
 
 def test_p_values_of_the_models():
@@ -300,7 +318,7 @@ def test_signature_names_what_changes_the_numbers():
         {"bandwidth": 0.5},
         {"regularization": 0.4},
         {"method": "fourier"},
-        {"kernel": "laplace"},
+        {"kernel": "gaussian"},
         {"test": 9},
         {"reduction": "top_label"},
         {"reduction": ckce.TopK(2)},
@@ -322,16 +340,19 @@ def test_text_html_dict_and_frame():
     assert lines[-1] == f"signature {c.signature}"
     html = c._repr_html_()
     assert "&lt;b&gt;" in html
-    assert "<b>" not in html.replace("<b>marginals", "").replace("<b>rank_disagreement", "")
+    assert "<b>" not in re.sub("<b>(below_floor|rank_disagreement)", "", html)
     d = json.loads(json.dumps(c.to_dict(), allow_nan=False))
     assert [m["name"] for m in d["models"]] == list(c.names)
     assert len(d["pairs"]) == 6
-    assert d["warnings"][0]["name"] == c.warnings[0].name
+    few = ckce.compare(Y[:60], {name: q[:60] for name, q in Q.items()})
+    assert few.to_dict()["warnings"][-1]["name"] == few.warnings[-1].name == "few_rows"
     frame = c.to_frame()
     assert list(frame.index) == list(c.names)
     assert frame.loc["good", "ckce_debiased"] == d["models"][0]["ckce_debiased"]
     pairs = c.to_frame(pairs=True)
-    assert list(pairs["better"]) == [p.better for p in c.pairs]
+    assert list(pairs["first"]) == [p.first for p in c.pairs]
+    assert list(pairs["verdict"]) == [p["verdict"] for p in d["pairs"]]
+    assert d["best"] == list(c.best)
     with pytest.raises(dataclasses.FrozenInstanceError):
         c.level = 0.5
 
@@ -406,6 +427,9 @@ def test_bad_data(arguments, error, message):
         ({"bandwidth": -1.0}, "bandwidth must be positive"),
         ({"reduction": "class_wise"}, r"reduction must be one of \['top_label'\]"),
         ({"kernel": "cosine"}, "kernel must be one of"),
+        ({"kernel": "laplace"}, "kernel must have a Gaussian part .* got kernel='laplace'"),
+        ({"kernel": "linear"}, "kernel must have a Gaussian part .* got kernel='linear'"),
+        ({"kernel": np.matmul}, "kernel must have a Gaussian part .* got a callable kernel"),
         ({"test": 0}, "test must be at least 1, got 0"),
         ({"method": ckce.Blocks(5)}, r"method must be one of .*, got 'blocks'"),
         ({"method": ckce.Fourier(frequencies=np.ones((3, 3))), "bandwidth": 0.5}, "as given"),
@@ -420,84 +444,74 @@ def test_sensitivity():
     c = ckce.compare(Y, Q)
     s = c.sensitivity(bandwidths=[0.5, 1.0], regularizations=[1.0, 2.0, 3.0])
     assert len(s.settings) == 6
-    assert s.debiased.shape == (6, 3)
-    assert s.names == c.names
-    own = s.debiased[0 * 3 + 3]
-    assert own == pytest.approx([m.ckce_debiased for m in c.models], rel=1e-12)
-    e = ckce.estimate(
-        Y, Q["sharp"], bandwidth=0.5 * c.bandwidth, regularization=3 * c.regularization
+    assert s.pairs == tuple((p.better, p.worse) for p in c.pairs if p.significant)
+    assert s.differences.shape == (6, len(s.pairs))
+    own = s.differences[3]
+    assert own.tolist() == [abs(p.difference) for p in c.pairs if p.significant]
+    better, worse = s.pairs[0]
+    alone = ckce.common_ground(
+        Y,
+        Q[worse],
+        Q[better],
+        bandwidth=0.5 * c.bandwidth,
+        regularization=3 * c.regularization,
     )
-    assert s.debiased[2, c.names.index("sharp")] == e.debiased
+    # Landmarks are those of all models there, and of these two here.
+    assert s.differences[2, 0] == pytest.approx(alone.difference, rel=0.05)
     assert s.survives
     assert s.agreement.tolist() == [1.0] * 6
     assert s.sentence == (
-        "the ranking survives: 3 significant pairs of models keep their order in all 6 settings"
+        f"the verdicts survive: {len(s.pairs)} differences at equal predictions keep their sign in "
+        "all 6 settings"
     )
-    assert s.sentence in str(s)
+    assert s.sentence in str(s).replace("\n  ", " ")
     assert max(map(len, str(c.sensitivity()).splitlines())) <= 100
-    assert (
-        json.loads(json.dumps(s.to_dict()))["settings"][2]["ckce_debiased"]
-        == s.debiased[2].tolist()
-    )
+    stored = json.loads(json.dumps(s.to_dict()))
+    assert stored["settings"][2]["differences"] == s.differences[2].tolist()
+    assert stored["pairs"][0] == [better, worse]
 
 
-def test_sensitivity_of_frequencies_and_seeds():
-    c = ckce.compare(Y, Q, method="fourier")
-    s = c.sensitivity(bandwidths=[1.0], regularizations=[1.0], n_frequencies=[20, 50], seeds=[0, 7])
-    assert len(s.settings) == 5
-    e = ckce.estimate(Y, Q["good"], method=ckce.Fourier(50), random_state=7, bandwidth=c.bandwidth)
-    assert s.debiased[4, c.names.index("good")] == e.debiased
-
-
-def test_a_ranking_that_does_not_survive():
+def test_sensitivity_without_a_verdict():
     y, q = models(500, seed=2)
-    c = ckce.compare(y, {"flat": sharpened(q["good"], 0.5), "sharp": sharpened(q["good"], 1.6)})
-    s = c.sensitivity(bandwidths=[1.0], regularizations=[1e-3, 1.0, 100.0])
-    better, worse = (c.names.index(name) for name in c.names)
-    kept = s.debiased[:, better] <= s.debiased[:, worse]
-    assert kept.tolist() == [True, True, False]
-    assert s.agreement.tolist() == [1.0, 1.0, 0.0]
-    assert not s.survives
+    c = ckce.compare(y, {"one": sharpened(q["good"], 0.97), "two": sharpened(q["good"], 1.03)})
+    assert c.pairs[0].verdict == "not shown"
+    s = c.sensitivity(bandwidths=[1.0], regularizations=[0.1, 1.0, 10.0])
+    assert s.pairs == (c.names,)
+    changed = int((s.differences < 0).sum())
     assert s.sentence == (
-        "there is no ranking to survive, since no pair differs significantly: the order of the models "
-        "changes in 1 of 3 settings"
+        "there is no verdict to survive, since no difference is shown: the order of the models at "
+        f"equal predictions changes in {changed} of 3 settings"
     )
 
 
-def survey(rows, significant):
-    """The sensitivity of three models with these debiased values, setting by setting."""
-    values = iter(rows)
+def survey(rows, pairs):
+    """The sensitivity of verdicts with these differences, setting by setting."""
     return run_sensitivity(
-        lambda setting: next(values),
-        names=("a", "b", "c"),
-        significant=significant,
+        lambda pairs, bandwidth, lambdas: rows,
+        pairs=pairs,
+        shown=True,
         bandwidth=1.0,
         regularization=1.0,
-        fourier=False,
         factors=([1.0], [1.0, 2.0, 3.0]),
-        draws=([], []),
         progress=False,
     )
 
 
 def test_sentence_and_picture_of_the_sensitivity_tell_one_truth():
-    # a and b cannot be distinguished, and change places; c stays behind both.
-    rows = [[1.0, 2.0, 5.0], [2.0, 1.0, 5.0], [2.0, 1.0, 5.0]]
-    s = survey(rows, [("a", "c"), ("b", "c")])
+    pairs = [("a", "c"), ("b", "c")]
+    s = survey([[4.0, 3.0], [3.0, 4.0], [3.0, 4.0]], pairs)
     assert s.survives
     assert s.sentence == (
-        "the ranking survives: 2 significant pairs of models keep their order in all 3 settings; "
-        "another model comes first in 2 of them, one that cannot be distinguished from a"
+        "the verdicts survive: 2 differences at equal predictions keep their sign in all 3 settings"
     )
     shown = s.plot()
     words = [text.get_text() for text in shown.texts] + [shown.get_title(loc="left")]
     assert words[:3] == ["100%"] * 3
-    assert "*" not in "".join(words)
-    lost = survey([[1.0, 2.0, 5.0], [9.0, 1.0, 5.0], [2.0, 1.0, 5.0]], [("a", "c"), ("b", "c")])
+    lost = survey([[4.0, 3.0], [-4.0, 4.0], [3.0, 4.0]], pairs)
     assert not lost.survives
-    assert lost.sentence.startswith(
-        "the ranking does not survive: 1 of 2 significant pairs changes order in some of the 3 "
-        "settings, most often a and c (in 1); a is the best in 1 of them"
+    assert lost.sentence == (
+        "the verdicts do not all survive: 1 of 2 differences at equal predictions changes its sign "
+        "in some of the 3 settings, most often that of a and c (in 1)"
     )
     assert [text.get_text() for text in lost.plot().texts] == ["100%", "50%", "100%"]
     assert lost.sentence in repr(lost).replace("\n  ", " ")
@@ -507,9 +521,9 @@ def test_sentence_and_picture_of_the_sensitivity_tell_one_truth():
 def test_colours_of_the_pairs_do_not_saturate():
     q = np.random.default_rng(1).dirichlet(np.ones(3), 4000)
     y = draw(q, np.random.default_rng(2))
-    c = ckce.compare(y, {"a": q, "b": sharpened(q, 2), "c": sharpened(q, 8)})
-    z = [pair.difference / pair.se for pair in c.pairs]
-    assert max(z) > 1.5 * min(z) > 8
+    c = ckce.compare(y, {"a": q, "b": sharpened(q, 1.5), "c": sharpened(q, 2.5)})
+    z = [abs(pair.z[0]) for pair in c.pairs]
+    assert max(z) > 1.3 * min(z) > 4
     image = c.plot_pairs().images[0]
     colours = {tuple(image.cmap(image.norm(value))) for value in z}
     assert len(colours) == 3
@@ -549,6 +563,15 @@ def test_plots():
     assert list(points) == [m.ckce_debiased for m in c.models]
     ax = c.plot_pairs()
     assert len(ax.texts) == 6
+    ax = c.plot_differences()
+    words = [label.get_text() for label in ax.get_yticklabels()]
+    assert words[0] == "sharp is worse than good"
+    assert ax.containers[0].lines[0].get_xdata()[0] == abs(c.pairs[0].difference)
+    near = 0.1 * Q["good"]
+    apart = ckce.compare(Y, {name: near + 0.9 * np.eye(3)[k] for k, name in enumerate("ab")})
+    assert apart.pairs[0].verdict == "no common ground"
+    assert [text.get_text() for text in apart.plot_differences().texts] == [" no common ground"]
+    assert not apart.plot_pairs().texts
     s = c.sensitivity(bandwidths=[0.5, 1.0], regularizations=[1.0, 2.0, 3.0])
     assert [text.get_text() for text in s.plot().texts] == ["100%"] * 6
     _, given = plt.subplots()

@@ -42,34 +42,38 @@ void bind_common_ground(py::module_& module) {
   module.def(
       "ground_sums",
       [](const py::array& probs, const Labels& labels, const Weights& weights,
-         const Factor& label_factor, const Features& features, int n_threads,
+         const Factor& label_factor, const Codes& groups, const Features& features, int n_threads,
          const py::object& progress) {
-        const Samples samples = view_samples(probs, labels, weights, features);
+        Samples samples = view_samples(probs, labels, weights, features);
+        const std::optional<Groups> grouped = groups_of(groups, samples);
+        samples.groups = grouped ? &*grouped : nullptr;
         const LabelKernel label = label_kernel(label_factor);
         return run(n_threads, progress, [&](Parallel& parallel) {
           return ground_sums(features, samples, label, parallel);
         });
       },
       py::arg("probs"), py::arg("labels"), py::arg("weights"), py::arg("label_factor"),
-      py::kw_only(), py::arg("features"), py::arg("n_threads"), py::arg("progress"));
+      py::kw_only(), py::arg("groups") = py::none(), py::arg("features"), py::arg("n_threads"),
+      py::arg("progress"));
   module.def(
       "common_ground",
       [](const py::array& probs_a, const Labels& labels_a, const py::array& probs_b,
          const Labels& labels_b, const Weights& weights, const Factor& label_factor,
          const Features& features, const GroundSums& sums_a, const GroundSums& sums_b,
-         const std::vector<Balance>& balances, int n_threads, const py::object& progress) {
+         const std::vector<Balance>& balances, bool full, int n_threads,
+         const py::object& progress) {
         const Samples a = view_samples(probs_a, labels_a, weights, features);
         const Samples b = view_samples(probs_b, labels_b, weights, features);
         const LabelKernel label = label_kernel(label_factor);
         if (a.n() != b.n()) throw py::type_error("rows must be paired");
         return run(n_threads, progress, [&](Parallel& parallel) {
-          return common_ground(features, a, b, sums_a, sums_b, label, balances, parallel);
+          return common_ground(features, a, b, sums_a, sums_b, label, balances, full, parallel);
         });
       },
       py::arg("probs_a"), py::arg("labels_a"), py::arg("probs_b"), py::arg("labels_b"),
       py::arg("weights"), py::arg("label_factor"), py::kw_only(), py::arg("features"),
-      py::arg("sums_a"), py::arg("sums_b"), py::arg("balances"), py::arg("n_threads"),
-      py::arg("progress"));
+      py::arg("sums_a"), py::arg("sums_b"), py::arg("balances"), py::arg("full"),
+      py::arg("n_threads"), py::arg("progress"));
 }
 
 }  // namespace ckce

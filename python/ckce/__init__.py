@@ -9,7 +9,7 @@ __version__ = "0.1.0"
 _ROOMS = {
     "_compare.common_ground": ("common_ground",),
     "_compare.compare": ("compare",),
-    "_compare.comparison": ("ComparedModel", "ComparedPair", "Comparison", "GuardRail"),
+    "_compare.comparison": ("ComparedModel", "Comparison", "GuardRail"),
     "_compare.curve": ("ShiftCurve", "ShiftPoint"),
     "_compare.sensitivity": ("Sensitivity",),
     "_compare.shift": ("shift_curve",),

@@ -7,9 +7,6 @@ from ckce._compare.comparison import (
     ComparedModel as ComparedModel,
 )
 from ckce._compare.comparison import (
-    ComparedPair as ComparedPair,
-)
-from ckce._compare.comparison import (
     Comparison as Comparison,
 )
 from ckce._compare.comparison import (

@@ -166,6 +166,7 @@ def ground_sums(
     weights: Doubles | None,
     label_factor: Doubles | None,
     *,
+    groups: Labels | None = None,
     features: Features,
     n_threads: int,
     progress: Progress,
@@ -182,6 +183,7 @@ def common_ground(
     sums_a: GroundSums,
     sums_b: GroundSums,
     balances: Sequence[Balance],
+    full: bool,
     n_threads: int,
     progress: Progress,
 ) -> list[Ground]: ...

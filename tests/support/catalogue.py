@@ -414,6 +414,14 @@ OWN_OPTIONS = {
         ({"test": -1}, ValueError, "test must be at least 1, got -1"),
         ({"test": True, "regularization": "loo"}, ValueError, "test must be False"),
         ({"reduction": "class_wise"}, ValueError, "reduction must be one of ['top_label']"),
+        ({"kernel": "laplace"}, ValueError, "kernel must have a Gaussian part"),
+    ],
+    "common_ground": [
+        *NO_LOO,
+        *LEVEL,
+        ({"names": ("a", "a")}, ValueError, "names must be two different strings"),
+        ({"kernel": "laplace"}, ValueError, "kernel must have a Gaussian part"),
+        ({"reduction": "class_wise"}, ValueError, "reduction must be one of ['top_label']"),
     ],
     "shift_curve": [
         *NO_LOO,
@@ -446,11 +454,16 @@ def compare(y, q, **options):
     return ckce.compare(y, {"one": q, "two": q}, **options)
 
 
+def common_ground(y, q, **options):
+    return ckce.common_ground(y, q, q, **options)
+
+
 def shift_curve(y, q, **options):
     return ckce.shift_curve(y, {"one": [q]}, **options)
 
 
 compare.__signature__ = inspect.signature(ckce.compare)
+common_ground.__signature__ = inspect.signature(ckce.common_ground)
 shift_curve.__signature__ = inspect.signature(ckce.shift_curve)
 
 # Entry points that take labels and probabilities.
@@ -470,6 +483,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "evaluate": ckce.evaluate,
     "reliability_diagram": ckce.reliability_diagram,
     "compare": compare,
+    "common_ground": common_ground,
     "calibration_test": ckce.calibration_test,
     "shift_curve": shift_curve,
     "report": ckce.report,
@@ -529,9 +543,17 @@ def _bad_data():
             )
 
 
+def _not_gaussian(options):
+    """A kernel that is refused before anything else is seen to be wrong with it."""
+    named = options.get("kernel")
+    return "bandwidth" not in options and (callable(named) or named in ("linear", "laplace"))
+
+
 def _bad_options():
     for entry, function in FUNCTIONS.items():
         for options, error, fragment in [*BAD_OPTIONS, *OWN_OPTIONS.get(entry, [])]:
+            if entry in ("compare", "common_ground") and _not_gaussian(options):
+                error, fragment = ValueError, "kernel must have a Gaussian part"
             if _takes(function, options):
                 yield Refusal(
                     f"{entry}({_naming(options)})",
@@ -989,8 +1011,6 @@ def _bad_uses():
         ({"bandwidths": [0.0]}, ValueError, "bandwidths[0] must be positive and finite, got 0.0"),
         ({"bandwidths": "12"}, TypeError, "bandwidths[0] must be a number, got '1'"),
         ({"regularizations": [1, np.nan]}, ValueError, "regularizations[1] must be positive"),
-        ({"n_frequencies": [0]}, ValueError, "n_frequencies[0] must be at least 1"),
-        ({"seeds": [0.5]}, TypeError, "random_state must be an integer"),
         ({"progress": 1}, TypeError, "progress must be True or False"),
     ]:
         call = partial(comparison.sensitivity, **options)

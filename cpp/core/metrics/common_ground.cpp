@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/groups.hpp"
 #include "core/base/memory.hpp"
 #include "core/features/block.hpp"
 #include "core/linalg/lower_triangle.hpp"
@@ -117,51 +118,12 @@ void centre(Vector& t, const Samples& samples) {
   t = (2.0 * (t.array() - mean)).matrix();
 }
 
-}  // namespace
-
-void GroundSums::add(const GroundSums& other) {
-  weight += other.weight;
-  add_lower(xx, other.xx);
-  xr += other.xr;
-  add_lower(diagonal, other.diagonal);
-}
-
-GroundSums ground_sums(const Features& features, const Samples& samples, const LabelKernel& label,
-                       Parallel& parallel) {
-  const Index d = features.d();
-  const Index width = label.kronecker() ? samples.m() : label.factor.cols();
-  GroundSums sums(d, width);
-  parallel.each(count_pieces(samples.n(), kBlock), [&] {
-    return [&, block = Block<double>(features), part = GroundSums(d, width)](Index task) mutable {
-      block.load(samples, task * kBlock);
-      block.turn_into_residuals();
-      const Matrix r = label.apply(block.q());
-      auto x = block.phi();
-      part.weight = block.weights.sum();
-      part.xx.setZero();
-      part.xr.setZero();
-      part.diagonal.setZero();
-      add_product_tn(part.xr, 1.0, x, block.weights.asDiagonal() * r);
-      if (block.weighted) x.array().colwise() *= block.weights.array().sqrt();
-      add_gram(part.xx, x);
-      x.array().colwise() *= r.rowwise().norm().array();
-      add_gram(part.diagonal, x);
-      parallel.in_turn(task, [&] { sums.add(part); });
-    };
-  });
-  return sums;
-}
-
-std::vector<Ground> common_ground(const Features& features, const Samples& a, const Samples& b,
-                                  const GroundSums& sums_a, const GroundSums& sums_b,
-                                  const LabelKernel& label, const std::vector<Balance>& balances,
-                                  Parallel& parallel) {
+// The pass over the rows: fills the influences.
+void look_again(const Features& features, const Samples& a, const Samples& b,
+                const LabelKernel& label, Index width, std::vector<Solved>& all,
+                Parallel& parallel) {
   const Index d = features.d();
   const Index n = a.n();
-  const Index width = sums_a.xr.cols();
-  std::vector<Solved> all;
-  for (const Balance& balance : balances)
-    all.push_back(solve_pair(sums_a, sums_b, balance, parallel));
   for (Solved& solved : all)
     solved.ground.influence_a = solved.ground.influence_b = Vector::Zero(n);
   const Matrix for_a = side_by_side(all, &Solved::a, &Solved::b, d, width);
@@ -190,13 +152,83 @@ std::vector<Ground> common_ground(const Features& features, const Samples& a, co
       look(b, for_b, &Ground::influence_b, &Ground::influence_a);
     };
   });
-
-  std::vector<Ground> grounds;
   for (Solved& solved : all) {
     centre(solved.ground.influence_a, a);
     centre(solved.ground.influence_b, b);
-    grounds.push_back(std::move(solved.ground));
   }
+}
+
+// sum_g G_g G_g' with G_g = X_g'diag(w)R_g F: rows of one group depend on each other, so that their
+// products are no more without bias than their squares are. O(n d width + groups d^2)
+void add_groups(const Features& features, const Samples& samples, const LabelKernel& label,
+                GroundSums& sums, Parallel& parallel) {
+  const Groups& groups = *samples.groups;
+  const std::vector<Index> firsts = groups.batches(kBlock);
+  parallel.each(static_cast<Index>(firsts.size()) - 1, [&] {
+    return [&](Index task) {
+      Matrix part = Matrix::Zero(features.d(), features.d());
+      for (Index g = firsts[as_size(task)]; g < firsts[as_size(task) + 1]; ++g) {
+        GatheredRows rows(samples, groups.rows(g));
+        Matrix x(rows.count(), features.d());
+        features.fill_rows(rows.rows, rows.q, x);
+        rows.turn_into_residuals();
+        Matrix rx = Matrix::Zero(sums.xr.cols(), features.d());  // G_g'
+        add_product_tn(rx, 1.0, rows.weights.asDiagonal() * label.apply(rows.q), x);
+        add_gram(part, rx);
+      }
+      parallel.in_turn(task, [&] { add_lower(sums.diagonal, part); });
+    };
+  });
+}
+
+}  // namespace
+
+void GroundSums::add(const GroundSums& other) {
+  weight += other.weight;
+  add_lower(xx, other.xx);
+  xr += other.xr;
+  add_lower(diagonal, other.diagonal);
+}
+
+GroundSums ground_sums(const Features& features, const Samples& samples, const LabelKernel& label,
+                       Parallel& parallel) {
+  const Index d = features.d();
+  const Index width = label.kronecker() ? samples.m() : label.factor.cols();
+  GroundSums sums(d, width);
+  parallel.each(count_pieces(samples.n(), kBlock), [&] {
+    return [&, block = Block<double>(features), part = GroundSums(d, width)](Index task) mutable {
+      block.load(samples, task * kBlock);
+      block.turn_into_residuals();
+      const Matrix r = label.apply(block.q());
+      auto x = block.phi();
+      part.weight = block.weights.sum();
+      part.xx.setZero();
+      part.xr.setZero();
+      part.diagonal.setZero();
+      add_product_tn(part.xr, 1.0, x, block.weights.asDiagonal() * r);
+      if (block.weighted) x.array().colwise() *= block.weights.array().sqrt();
+      add_gram(part.xx, x);
+      if (!samples.groups) {
+        x.array().colwise() *= r.rowwise().norm().array();
+        add_gram(part.diagonal, x);
+      }
+      parallel.in_turn(task, [&] { sums.add(part); });
+    };
+  });
+  if (samples.groups) add_groups(features, samples, label, sums, parallel);
+  return sums;
+}
+
+std::vector<Ground> common_ground(const Features& features, const Samples& a, const Samples& b,
+                                  const GroundSums& sums_a, const GroundSums& sums_b,
+                                  const LabelKernel& label, const std::vector<Balance>& balances,
+                                  bool full, Parallel& parallel) {
+  std::vector<Solved> all;
+  for (const Balance& balance : balances)
+    all.push_back(solve_pair(sums_a, sums_b, balance, parallel));
+  if (full) look_again(features, a, b, label, sums_a.xr.cols(), all, parallel);
+  std::vector<Ground> grounds;
+  for (Solved& solved : all) grounds.push_back(std::move(solved.ground));
   return grounds;
 }
 

@@ -27,7 +27,7 @@ struct GroundSums {
   double weight = 0.0;  // N
   Matrix xx;            // sum_i w_i x_i x_i', lower triangle   (d, d)
   Matrix xr;            // sum_i w_i x_i r_i F                  (d, width)
-  Matrix diagonal;      // sum_i w_i |r_i F|^2 x_i x_i', lower triangle
+  Matrix diagonal;      // sum_i w_i |r_i F|^2 x_i x_i', or by group; lower triangle
 };
 
 // O(n d^2). The bits do not depend on threads.
@@ -46,14 +46,15 @@ struct Ground {
   double value_a = 0.0;
   double value_b = 0.0;
   double share = 0.0;  // of the predictions' variety: df(O) / max_M df(C_M), see common_ground.cpp
-  Vector influence_a;  // (n,), psi_i; rows are paired
+  Vector influence_a;  // (n,), psi_i; rows are paired. Empty unless `full`.
   Vector influence_b;
 };
 
-// For each of the balances. The samples have equal rows and weights. O(d^3 + n d width)
+// For each of the balances. The samples have equal rows and weights. O(d^3); `full` takes a pass
+// over the rows, O(n d width).
 std::vector<Ground> common_ground(const Features& features, const Samples& a, const Samples& b,
                                   const GroundSums& sums_a, const GroundSums& sums_b,
                                   const LabelKernel& label, const std::vector<Balance>& balances,
-                                  Parallel& parallel);
+                                  bool full, Parallel& parallel);
 
 }  // namespace ckce

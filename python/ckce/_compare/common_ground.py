@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -42,6 +43,7 @@ def common_ground(
     reduction: ReductionLike = None,
     label_kernel: Any = None,
     sample_weight: Any = None,
+    groups: Any = None,
     labels: Any = None,
     random_state: int = 0,
     input: str = "probs",
@@ -85,6 +87,9 @@ def common_ground(
     reduction : "top_label" or `TopK`, optional
         Compare confidence calibration only, or that of the k largest entries. Above 20 classes the five largest probabilities, in
         order, and the rest are compared by default.
+    groups : array of shape (n_samples,), optional
+        Ids of rows that depend on each other, as in `estimate`: the debias term, intervals and
+        p-values are then by group.
     label_kernel, sample_weight, labels, random_state, input, normalize, n_threads, progress
         As in `ckce`.
 
@@ -127,6 +132,7 @@ def common_ground(
         random_state=random_state,
         n_threads=n_threads,
     )
+    check_ground(settings)
     models = check_models(
         y_true,
         dict(zip(_check_names(names), (y_prob_a, y_prob_b), strict=True)),
@@ -135,6 +141,7 @@ def common_ground(
         input=input,
         normalize=normalize,
         n_threads=settings.n_threads,
+        groups=groups,
     )
     with progress_bar(progress, f"common ground of {names[0]} and {names[1]}"):
         problems = ground_problems(models, settings)
@@ -146,14 +153,14 @@ def common_ground(
             names,
             own=(
                 (own[0].value - own[0].debias) - (own[1].value - own[1].debias),
-                standard_error(spread, problems[names[0]].samples.weights),
+                standard_error(spread, grounds.first.weights, grounds.first.groups),
             ),
         )
     return judge([pair], level, _signature(problems[names[0]], grounds, level))[0]
 
 
-def ground_problems(models: Mapping[str, Samples], settings: Settings) -> dict[str, Problem]:
-    """Problems of checked models as the verdict reads them."""
+def check_ground(settings: Settings) -> None:
+    """Refuse a kernel that has no Gaussian part to balance."""
     kernel = settings.kernel
     if kernel.spectrum != "gaussian":
         raise ValueError(
@@ -161,17 +168,35 @@ def ground_problems(models: Mapping[str, Samples], settings: Settings) -> dict[s
             f"('linear_gaussian' or 'gaussian'), got {kernel}; use ckce.estimate for values of "
             "single models"
         )
+
+
+def ground_problems(
+    models: Mapping[str, Samples],
+    settings: Settings,
+    own: Mapping[str, Problem] | None = None,
+) -> Mapping[str, Problem]:
+    """Problems of checked models as the verdict reads them; `own` are those of their CKCE."""
     many = settings.reduction is None and next(iter(models.values())).m > MANY_CLASSES
     if many and settings.label_kernel is not None:
         raise ValueError(
             f"label_kernel must be None above {MANY_CLASSES} classes, where the {TOP} largest "
             "probabilities are compared: labels become ranks"
         )
+    if own is not None:
+        first = next(iter(own.values()))
+        if not many and first.bandwidth.value is not None:
+            return own
+        settings = replace(settings, regularization=first.regularization.value)
     reduction = TopK(TOP) if many else settings.reduction
     return shared_problems(models, replace(settings, method=None, reduction=reduction))
 
 
-def pair_of(grounds: Grounds, names: tuple[str, str], own: tuple[float, float]) -> Pair:
+def pair_of(
+    grounds: Grounds,
+    names: tuple[str, str],
+    own: tuple[float, float],
+    own_error: float = math.nan,
+) -> Pair:
     """A pair before it is judged, with its difference of debiased CKCE and the standard error."""
     constant = [name for name in names if is_constant(grounds.models[name].probs)]
     return Pair(
@@ -180,12 +205,14 @@ def pair_of(grounds: Grounds, names: tuple[str, str], own: tuple[float, float]) 
         own=own,
         constant=constant[0] if len(constant) == 1 else None,
         n_samples=grounds.weight,
+        n_groups=grounds.first.n_groups,
         balancing=grounds.map.balancing,
+        own_error=own_error,
     )
 
 
 def _signature(problem: Problem, grounds: Grounds, level: float) -> str:
-    shared = ("k", "gamma", "lam", "reduction", "n", "m", "w", "l", "in", "p")
+    shared = ("k", "gamma", "lam", "reduction", "n", "m", "w", "groups", "l", "in", "p")
     words = {key: word for key, word in problem.signature.words.items() if key in shared}
     return str(
         Signature("common_ground", {**words, "ground": grounds.map.word, "level": repr(level)})

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ckce._compare.sensitivity import Sensitivity, run_sensitivity
+from ckce._compare.verdict import CommonGround
 from ckce._metrics.estimate import Estimate
-from ckce._results import FEW_ROWS, Column, Table, by_groups, finite, load_pandas, model_columns
+from ckce._results import Column, Table, by_groups, finite, load_pandas, model_columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,48 +68,14 @@ class ComparedModel:
 
 
 @dataclass(frozen=True)
-class ComparedPair:
-    """Two models of a comparison.
-
-    Attributes
-    ----------
-    better, worse : str
-        The model with the smaller debiased CKCE, and the other.
-    difference, se, low, high : float
-        Debiased CKCE of `worse` minus that of `better`, its paired standard error and interval.
-    p_value, p_holm : float
-        Two-sided, for a difference of 0; and adjusted for all pairs of the comparison (Holm).
-    error : float
-        Error of the method in the difference: a bound for ``exact`` and ``cholesky``, an
-        estimate from two halves of the frequencies for ``fourier``.
-    significant : bool
-        Whether `p_holm` is below 1 - level.
-    sentence : str
-        The pair in words.
-    """
-
-    better: str
-    worse: str
-    difference: float
-    se: float
-    low: float
-    high: float
-    p_value: float
-    p_holm: float
-    error: float
-    significant: bool
-    sentence: str
-
-
-@dataclass(frozen=True)
 class GuardRail:
     """A reason to be careful with a comparison; docs/comparing.md has a paragraph on each name.
 
     Attributes
     ----------
     name : str
-        ``constant``, ``bandwidth``, ``rank_disagreement``, ``marginals``, ``below_floor``,
-        ``approximation`` or ``few_rows``.
+        ``constant``, ``bandwidth``, ``rank_disagreement``, ``below_floor``, ``approximation`` or
+        ``few_rows``.
     value : float
         The number that crossed the line.
     limit : float
@@ -125,18 +92,18 @@ class GuardRail:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Models ranked by debiased CKCE, best first, with paired differences and guard rails.
+    """Models by debiased CKCE, pairs of them at equal predictions, and guard rails.
 
     Prints as a table, shows as HTML in notebooks.
 
     Attributes
     ----------
     names : tuple of str
-        The models, best first.
+        The models, the smallest debiased CKCE first.
     models : tuple of ComparedModel
         In that order.
-    pairs : tuple of ComparedPair
-        All pairs, in the order of the ranking.
+    pairs : tuple of CommonGround
+        All pairs at equal predictions, in the order of `names`.
     warnings : tuple of GuardRail
         Reasons to be careful with the table; empty if there are none.
     level : float
@@ -145,6 +112,8 @@ class Comparison:
         ``exact``, ``fourier`` or ``cholesky``.
     bandwidth, bandwidth_source : float or None, str
         One for all models.
+    ground_bandwidth : float
+        That of the pairs: the same, unless frequencies were given or there are more than 20 classes.
     regularization : float
         lambda, one for all models.
     n_samples, n_classes : int
@@ -159,52 +128,63 @@ class Comparison:
 
     names: tuple[str, ...]
     models: tuple[ComparedModel, ...]
-    pairs: tuple[ComparedPair, ...]
+    pairs: tuple[CommonGround, ...]
     warnings: tuple[GuardRail, ...]
     level: float
     method: str
     bandwidth: float | None
     bandwidth_source: str
+    ground_bandwidth: float
     regularization: float
     n_samples: int
     n_classes: int
     n_groups: int | None
     signature: str
     estimates: Mapping[str, Estimate] = field(repr=False, compare=False)
-    # debiased(bandwidth, regularization, n_frequencies, seed) of the models, in the order of `names`
-    _rerun: Callable[..., list[float]] = field(repr=False, compare=False)
+    # differences(pairs, bandwidth, regularizations) at equal predictions
+    _rerun: Callable[..., list[list[float]]] = field(repr=False, compare=False)
+
+    @property
+    def best(self) -> tuple[str, ...]:
+        """The models that no other is shown to be better calibrated than, in the order of `names`."""
+        beaten = {pair.worse for pair in self.pairs}
+        return tuple(name for name in self.names if name not in beaten)
 
     @property
     def headline(self) -> str:
         """The result in a sentence."""
-        best = self.names[0]
-        equals = [p.worse for p in self.pairs if p.better == best and not p.significant]
-        count = len(self.names)
-        if self.n_samples < FEW_ROWS:
+        count, best = len(self.names), self.best
+        verdicts = {pair.verdict for pair in self.pairs}
+        if verdicts == {"too few rows"}:
             return f"too few rows to tell which of {count} models is the best calibrated"
-        if not equals:
-            return f"{best} is the best calibrated of {count} models"
-        if len(equals) == count - 1:
-            return f"none of the {count} models is significantly better calibrated than all others"
-        names = ", ".join([best, *equals[:-1]]) + f" and {equals[-1]}"
-        return f"{names} cannot be distinguished as the best calibrated of {count} models"
+        if len(best) == 1 and all(self.pair(best[0], n).better for n in self.names if n != best[0]):
+            others = [name for name in self.names if name != best[0]]
+            than = others[0] if count == 2 else f"the {count - 1} others"
+            return f"at equal predictions {best[0]} is better calibrated than {than}"
+        if len(best) == count:
+            return f"none of the {count} models is shown to be better calibrated than another one"
+        names = f"{', '.join(best[:-1])} and {best[-1]}" if len(best) > 1 else best[0]
+        return f"no model is shown to be better calibrated than {names}, of {count} models"
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """Pairs in words: all of three models; of more, neighbours, and how many pairs differ."""
-        if len(self.names) <= 3:
-            return tuple(pair.sentence for pair in self.pairs)
+        if len(self.names) == 2:
+            return (self.pairs[0].sentence,)
+        if len(self.names) == 3:
+            return tuple(map(_named, self.pairs))
         count = sum(pair.significant for pair in self.pairs)
         alpha = 100 * (1 - self.level)
+        near = zip(self.names, self.names[1:], strict=False)
         return (
-            *(self.pair(a, b).sentence for a, b in zip(self.names, self.names[1:], strict=False)),
-            f"{count} of {len(self.pairs)} pairs differ at {alpha:.3g} % (Holm)",
+            *(_named(self.pair(a, b)) for a, b in near),
+            f"{count} of {len(self.pairs)} pairs differ at equal predictions, at {alpha:.3g} % (Holm).",
         )
 
-    def pair(self, a: str, b: str) -> ComparedPair:
+    def pair(self, a: str, b: str) -> CommonGround:
         """The pair of two models, in either order."""
         for pair in self.pairs:
-            if {pair.better, pair.worse} == {a, b}:
+            if {pair.first, pair.second} == {a, b}:
                 return pair
         raise KeyError(f"no pair of {a!r} and {b!r}; the models are {list(self.names)}")
 
@@ -221,13 +201,15 @@ class Comparison:
         """Everything, ready for JSON; what is not finite becomes None."""
         return {
             "headline": self.headline,
+            "best": list(self.best),
             "models": [finite(dataclasses.asdict(model)) for model in self.models],
-            "pairs": [finite(dataclasses.asdict(pair)) for pair in self.pairs],
+            "pairs": [pair.to_dict() for pair in self.pairs],
             "warnings": [finite(dataclasses.asdict(rail)) for rail in self.warnings],
             "level": self.level,
             "method": self.method,
             "bandwidth": self.bandwidth,
             "bandwidth_source": self.bandwidth_source,
+            "ground_bandwidth": self.ground_bandwidth,
             "regularization": self.regularization,
             "n_samples": self.n_samples,
             "n_classes": self.n_classes,
@@ -241,7 +223,7 @@ class Comparison:
         if pairs:
             return pandas.DataFrame(
                 [dataclasses.asdict(pair) for pair in self.pairs],
-                columns=[f.name for f in dataclasses.fields(ComparedPair)],
+                columns=[f.name for f in dataclasses.fields(CommonGround)],
             )
         return pandas.DataFrame([dataclasses.asdict(m) for m in self.models]).set_index("name")
 
@@ -251,8 +233,14 @@ class Comparison:
 
         return forest(self.models, self.level, ax)
 
+    def plot_differences(self, ax: Axes | None = None) -> Axes:
+        """Forest plot of the pairs: differences at equal predictions with their intervals."""
+        from ckce._plots.differences import differences
+
+        return differences(self.pairs, self.level, ax)
+
     def plot_pairs(self, ax: Axes | None = None) -> Axes:
-        """Matrix of the paired differences; those that are significant are bold."""
+        """Matrix of the differences at equal predictions; those that are shown are bold."""
         from ckce._plots.pairs import matrix
 
         return matrix(self.names, self.pairs, ax)
@@ -262,19 +250,14 @@ class Comparison:
         *,
         bandwidths: Sequence[float] = (0.25, 0.5, 1.0, 2.0, 4.0),
         regularizations: Sequence[float] = (0.1, 0.3, 1.0, 3.0),
-        n_frequencies: Sequence[int] = (50, 100, 200),
-        seeds: Sequence[int] = (0, 1, 2),
         progress: bool | None = None,
     ) -> Sensitivity:
-        """Whether the ranking survives other bandwidths, lambdas, frequencies and seeds.
+        """Whether the verdicts survive other bandwidths and lambdas.
 
         Parameters
         ----------
         bandwidths, regularizations : sequences of float
             Factors of the comparison's own; all combinations are run.
-        n_frequencies, seeds : sequences of int
-            For ``method="fourier"``: numbers of frequencies and their seeds, all combinations, at
-            the comparison's own bandwidth and lambda.
         progress : bool, optional
             Show a progress bar (needs tqdm).
 
@@ -285,19 +268,25 @@ class Comparison:
 
         Notes
         -----
-        Costs one evaluation of every model for each of the settings, 20 by default.
+        Costs a pass over every model for each of the bandwidths, five by default.
         """
+        shown = [(p.better, p.worse) for p in self.pairs if p.better and p.worse]
         return run_sensitivity(
             self._rerun,
-            names=self.names,
-            significant=[(p.better, p.worse) for p in self.pairs if p.significant],
-            bandwidth=self.bandwidth,
+            pairs=shown or [(p.first, p.second) for p in self.pairs],
+            shown=bool(shown),
+            bandwidth=self.ground_bandwidth,
             regularization=self.regularization,
-            fourier=self.method == "fourier",
             factors=(bandwidths, regularizations),
-            draws=(n_frequencies, seeds),
             progress=progress,
         )
+
+
+def _named(pair: CommonGround) -> str:
+    """The sentence of one pair among several."""
+    if pair.first in pair.sentence and pair.second in pair.sentence:
+        return pair.sentence
+    return f"{pair.first} and {pair.second}: {pair.sentence}"
 
 
 def table_of(comparison: Comparison) -> Table:

@@ -113,12 +113,14 @@ class Grounds:
     def __init__(self, problems: Mapping[str, Problem]) -> None:
         self.models = {name: problem.samples for name, problem in problems.items()}
         first = next(iter(problems.values()))
+        self.first = first.samples
         self.weight, self.regularization = first.samples.weight, first.regularization.value
         self._factor = None if first.label_kernel is None else first.label_kernel.factor
         self._threads = first.n_threads
-        gamma = first.bandwidth.value
-        assert gamma is not None
-        self.map = ground_map(list(self.models.values()), first.kernel, gamma, self._threads)
+        assert first.bandwidth.value is not None
+        self.bandwidth = first.bandwidth.value
+        models = list(self.models.values())
+        self.map = ground_map(models, first.kernel, self.bandwidth, self._threads)
         self._sums: dict[str, _core.GroundSums] = {}
 
     @property
@@ -135,6 +137,7 @@ class Grounds:
                 samples.labels,
                 samples.weights,
                 self._factor,
+                groups=samples.groups,
                 features=self.map.features,
                 n_threads=self._threads,
                 progress=None,
@@ -149,6 +152,7 @@ class Grounds:
             samples.labels,
             samples.weights,
             self._factor,
+            groups=samples.groups,
             features=self.map.phi,
             ridge=self.regularization * samples.weight,
             precision=_core.Precision.float64,
@@ -159,10 +163,41 @@ class Grounds:
 
     def pair(self, names: tuple[str, str]) -> PairGround:
         """The three runs of a pair. Exchanging the names changes signs, and no bit else."""
-        turned = not _in_order(*(self.models[name] for name in names))
-        a, b = names[::-1] if turned else names
+        a, b = self._ordered(names)
+        sign = 1.0 if (a, b) == names else -1.0
+        runs = self._solve(a, b, self.map.balances(self.regularization, self.weight), full=True)
+        values = (runs[0].value_a, runs[0].value_b)
+        captured = [self.map.captured(self.sums(name)) for name in (a, b)]
+        return PairGround(
+            values=values if (a, b) == names else values[::-1],
+            differences=tuple(sign * (run.value_a - run.value_b) for run in runs),
+            errors=tuple(
+                standard_error(
+                    run.influence_a - run.influence_b, self.first.weights, self.first.groups
+                )
+                for run in runs
+            ),
+            share=runs[0].share,
+            resolution=sum(captured) / 2.0,
+        )
+
+    def difference(self, names: tuple[str, str], regularization: float) -> float:
+        """Of the base run, at another lambda; without a second pass over the rows."""
+        a, b = self._ordered(names)
+        base = self.map.balances(regularization, self.weight)[:1]
+        (run,) = self._solve(a, b, base, full=False)
+        return (1.0 if (a, b) == names else -1.0) * (run.value_a - run.value_b)
+
+    def _ordered(self, names: tuple[str, str]) -> tuple[str, str]:
+        first, second = names
+        in_order = _in_order(self.models[first], self.models[second])
+        return names if in_order else (second, first)
+
+    def _solve(
+        self, a: str, b: str, balances: list[_core.Balance], *, full: bool
+    ) -> list[_core.Ground]:
         first, second = self.models[a], self.models[b]
-        runs = _core.common_ground(
+        return _core.common_ground(
             first.probs,
             first.labels,
             second.probs,
@@ -172,21 +207,10 @@ class Grounds:
             features=self.map.features,
             sums_a=self.sums(a),
             sums_b=self.sums(b),
-            balances=self.map.balances(self.regularization, self.weight),
+            balances=balances,
+            full=full,
             n_threads=self._threads,
             progress=None,
-        )
-        sign = -1.0 if turned else 1.0
-        values = (runs[0].value_a, runs[0].value_b)
-        captured = [self.map.captured(self.sums(name)) for name in (a, b)]
-        return PairGround(
-            values=values[::-1] if turned else values,
-            differences=tuple(sign * (run.value_a - run.value_b) for run in runs),
-            errors=tuple(
-                standard_error(run.influence_a - run.influence_b, first.weights) for run in runs
-            ),
-            share=runs[0].share,
-            resolution=sum(captured) / 2.0,
         )
 
 

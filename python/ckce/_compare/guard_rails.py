@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ckce._compare.comparison import ComparedModel, ComparedPair, GuardRail
+from ckce._compare.comparison import ComparedModel, GuardRail
+from ckce._compare.verdict import CommonGround
 
-#: Largest difference of the mean |q|^2 of two models that passes without a word; at twice this
-#: the same miscalibration gives 0.7 of the CKCE (studies/COVERAGE.md).
-SHARPNESS_LIMIT = 0.025
 #: Largest share of a difference (or of its standard error) that the method may have added.
 ERROR_LIMIT = 0.1
 #: Rows below which debiased values were found to be too small by a tenth and more.
@@ -24,7 +22,7 @@ _BLOCK = 1024  # rows that are looked at together
 
 def guard_rails(
     models: Sequence[ComparedModel],
-    pairs: Sequence[ComparedPair],
+    pairs: Sequence[CommonGround],
     n_samples: int,
     bandwidth: float | None,
     own: Mapping[str, float],
@@ -34,7 +32,6 @@ def guard_rails(
         *_constant([model.name for model in models if model.constant]),
         *_bandwidths(bandwidth, own),
         *_rank_disagreement(models, pairs),
-        *_marginals(models),
         *_below_floor(models),
         *_approximation(pairs),
     ]
@@ -90,14 +87,14 @@ def _bandwidths(bandwidth: float | None, own: Mapping[str, float]) -> list[Guard
 
 
 def _rank_disagreement(
-    models: Sequence[ComparedModel], pairs: Sequence[ComparedPair]
+    models: Sequence[ComparedModel], pairs: Sequence[CommonGround]
 ) -> list[GuardRail]:
     """Pairs that raw CKCE or JKCE would rank the other way round."""
     by_name = {model.name: model for model in models}
     turned = {"raw CKCE": 0, "JKCE": 0}
     examples: list[str] = []
     for pair in pairs:
-        a, b = by_name[pair.better], by_name[pair.worse]
+        a, b = by_name[pair.first], by_name[pair.second]
         others = [("raw CKCE", a.ckce, b.ckce), ("JKCE", a.jkce, b.jkce)]
         for measure, of_better, of_worse in others:
             if of_better > of_worse:
@@ -118,20 +115,6 @@ def _rank_disagreement(
     ]
 
 
-def _marginals(models: Sequence[ComparedModel]) -> list[GuardRail]:
-    low = min(models, key=lambda model: model.sharpness)
-    high = max(models, key=lambda model: model.sharpness)
-    spread = high.sharpness - low.sharpness
-    if spread <= SHARPNESS_LIMIT:
-        return []
-    text = (
-        f"mean |q|^2 runs from {low.sharpness:.3f} ({low.name}) to {high.sharpness:.3f} "
-        f"({high.name}): the same miscalibration gives predictions of a narrower range a smaller CKCE "
-        "(0.7 of it at a difference of 0.06, 0.45 at 0.1), so the ranking can be wrong"
-    )
-    return [GuardRail("marginals", spread, SHARPNESS_LIMIT, text)]
-
-
 def _below_floor(models: Sequence[ComparedModel]) -> list[GuardRail]:
     below = {
         model.name: model.ckce / model.ckce_floor
@@ -148,10 +131,10 @@ def _below_floor(models: Sequence[ComparedModel]) -> list[GuardRail]:
     return [GuardRail("below_floor", lowest, 1.0, text)]
 
 
-def _approximation(pairs: Sequence[ComparedPair]) -> list[GuardRail]:
-    def share(pair: ComparedPair) -> float:
-        scale = max(pair.difference, pair.se)
-        return pair.error / scale if scale > 0.0 else 0.0
+def _approximation(pairs: Sequence[CommonGround]) -> list[GuardRail]:
+    def share(pair: CommonGround) -> float:
+        scale = max(abs(pair.own_difference), pair.own_se)
+        return pair.own_error / scale if scale > 0.0 else 0.0
 
     finite = [pair for pair in pairs if not math.isnan(share(pair))]
     worst = max(finite, key=share, default=None)
@@ -159,8 +142,9 @@ def _approximation(pairs: Sequence[ComparedPair]) -> list[GuardRail]:
         return []
     count = sum(share(pair) > ERROR_LIMIT for pair in finite)
     text = (
-        f"the error of the method may reach {worst.error:.2g} for {worst.better} and {worst.worse}, "
-        f"whose difference is {worst.difference:.2g} ({count} of {len(pairs)} pairs have more than "
+        f"the error of the method may reach {worst.own_error:.2g} for {worst.first} and "
+        f"{worst.second}, whose values of debiased CKCE differ by {abs(worst.own_difference):.2g} "
+        f"({count} of {len(pairs)} pairs have more than "
         f"{ERROR_LIMIT:.0%} of theirs); use more frequencies, a higher rank or method='exact'"
     )
     return [GuardRail("approximation", share(worst), ERROR_LIMIT, text)]

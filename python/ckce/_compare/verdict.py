@@ -50,6 +50,9 @@ class CommonGround:
         10 eps.
     own_difference, own_se, own_p_value : float
         Of debiased CKCE itself, which also depends on how the predictions are spread.
+    own_error : float
+        What the method may add to `own_difference`: a bound for ``exact`` and ``cholesky``, an
+        estimate from two halves of the frequencies for ``fourier``, NaN if it is not known.
     level : float
         Of the intervals; a difference is shown if `p_holm` is below 1 - level.
     """
@@ -73,8 +76,14 @@ class CommonGround:
     own_difference: float
     own_se: float
     own_p_value: float
+    own_error: float
     level: float
     signature: str = ""
+
+    @property
+    def significant(self) -> bool:
+        """Whether a difference is shown."""
+        return self.better is not None
 
     @property
     def worse(self) -> str | None:
@@ -85,8 +94,7 @@ class CommonGround:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, ready for JSON; what is not finite becomes None."""
-        fields = dataclasses.asdict(self)
-        return finite({**fields, "z": [_plain(z) for z in self.z]})
+        return finite({**dataclasses.asdict(self), "z": [_plain(z) for z in self.z]})
 
     def _facts(self) -> Facts:
         form = form_of([self.first_value, self.second_value, self.difference])
@@ -119,6 +127,12 @@ class Pair:
     constant: str | None  # the model that always predicts the same, if only one does
     n_samples: float
     balancing: int
+    n_groups: int | None = None
+    own_error: float = math.nan
+
+    @property
+    def own_p_value(self) -> float:
+        return p_value(*self.own, self.n_groups)
 
     @property
     def refusal(self) -> str | None:
@@ -132,7 +146,8 @@ class Pair:
     def p_values(self) -> tuple[float, ...]:
         if self.ground is None:
             return (math.nan,) * 3
-        return tuple(map(p_value, self.ground.differences, self.ground.errors))
+        both = zip(self.ground.differences, self.ground.errors, strict=True)
+        return tuple(p_value(difference, se, self.n_groups) for difference, se in both)
 
 
 def judge(pairs: Sequence[Pair], level: float, signature: str = "") -> tuple[CommonGround, ...]:
@@ -144,7 +159,7 @@ def judge(pairs: Sequence[Pair], level: float, signature: str = "") -> tuple[Com
         of_run = holm([pairs[k].p_values[run] for k in judged])
         for k, p in zip(judged, of_run, strict=True):
             adjusted[k].append(p)
-    own = holm([p_value(*pair.own) for pair in pairs])
+    own = holm([pair.own_p_value for pair in pairs])
     return tuple(
         _judge_one(pair, adjusted.get(k), own[k] < alpha, level, signature)
         for k, pair in enumerate(pairs)
@@ -167,7 +182,7 @@ def _judge_one(
         if all(shown) and len(signs) == 1:
             verdict, better = "different", pair.names[1] if difference > 0.0 else pair.names[0]
     assert verdict is not None
-    low, high = interval(difference, se, level)
+    low, high = interval(difference, se, level, pair.n_groups)
     found = CommonGround(
         first=pair.names[0],
         second=pair.names[1],
@@ -187,7 +202,8 @@ def _judge_one(
         z=ground.z,
         own_difference=pair.own[0],
         own_se=pair.own[1],
-        own_p_value=p_value(*pair.own),
+        own_p_value=pair.own_p_value,
+        own_error=pair.own_error,
         level=level,
         signature=signature,
     )

@@ -1,4 +1,4 @@
-"""All paired differences of a comparison as a matrix."""
+"""All differences of a comparison at equal predictions as a matrix."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ckce._plots.style import background, canvas
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ckce._compare.comparison import ComparedPair
+    from ckce._compare.verdict import CommonGround
 
 
-def matrix(names: Sequence[str], pairs: Sequence[ComparedPair], ax: Axes | None) -> Axes:
-    """Row minus column in debiased CKCE; the colour is the difference over its standard error."""
+def matrix(names: Sequence[str], pairs: Sequence[CommonGround], ax: Axes | None) -> Axes:
+    """Row minus column at equal predictions; the colour is the difference over its standard error."""
     from matplotlib.colors import FuncNorm
 
     count = len(names)
@@ -29,7 +29,7 @@ def matrix(names: Sequence[str], pairs: Sequence[ComparedPair], ax: Axes | None)
         # A square root keeps small differences visible beside one of 50 standard errors.
         norm = FuncNorm((_root, _square), vmin=-limit, vmax=limit)
         image = ax.imshow(z, cmap="RdBu_r", norm=norm)
-        power = _power([pair.difference for pair in pairs])
+        power = _power([pair.difference for pair in pairs if np.isfinite(pair.difference)])
         for row, column in np.argwhere(np.isfinite(z)):
             bold = bool(significant[row, column])
             dark = _root(abs(z[row, column])) > 0.65 * _root(limit)
@@ -45,7 +45,7 @@ def matrix(names: Sequence[str], pairs: Sequence[ComparedPair], ax: Axes | None)
             )
         _frame(ax, names)
         unit = f" in $10^{{-{power}}}$" if power else ""
-        title = f"Debiased CKCE, row minus column{unit}\nbold: significant (Holm)"
+        title = f"CKCE at equal predictions, row minus column{unit}\nbold: a difference is shown"
         ax.set_title(title, fontsize=8, loc="left")
         bar: Any = figure.colorbar(image, ax=ax, shrink=0.7, pad=0.02)
         bar.set_ticks(_ticks(limit))
@@ -55,17 +55,18 @@ def matrix(names: Sequence[str], pairs: Sequence[ComparedPair], ax: Axes | None)
 
 
 def _squares(
-    names: Sequence[str], pairs: Sequence[ComparedPair]
+    names: Sequence[str], pairs: Sequence[CommonGround]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-    """Differences over standard errors, differences, and which are significant."""
+    """Differences over standard errors, differences, and which are shown; NaN if not compared."""
     position = {name: row for row, name in enumerate(names)}
     z, differences = np.full((2, len(names), len(names)), np.nan)
     significant = np.zeros(z.shape, dtype=bool)
     for pair in pairs:
-        a, b = position[pair.better], position[pair.worse]
-        score = pair.difference / pair.se if pair.se > 0 else 0.0
-        z[b, a], z[a, b] = score, -score
-        differences[b, a], differences[a, b] = pair.difference, -pair.difference
+        if pair.verdict in ("no common ground", "too few rows"):
+            continue
+        a, b = position[pair.first], position[pair.second]
+        z[a, b], z[b, a] = pair.z[0], -pair.z[0]
+        differences[a, b], differences[b, a] = pair.difference, -pair.difference
         significant[a, b] = significant[b, a] = pair.significant
     return z, differences, significant
 

@@ -79,15 +79,15 @@ def _sections(story: Story) -> Iterator[str]:
             "Sensitivity",
             f"<p>{harmless(story.survey.sentence[:1].upper() + story.survey.sentence[1:])}.</p>",
             pictures.heat_map(story.survey),
-            '<p class="note">Share of the pairs that differ significantly above whose order stays the '
-            "same when bandwidth and lambda are multiplied by these factors.</p>",
+            '<p class="note">Share of the differences shown above whose sign stays the same when '
+            "bandwidth and lambda are multiplied by these factors.</p>",
         )
     yield _section("How to read it", _guide(several, story.data["n_groups"]))
     yield _section("Reproduce", _reproduce(story.data))
 
 
 def _forest(story: Story) -> str:
-    ranked = ", by which models are ranked," if len(story.models) > 1 else ""
+    ranked = ", the order of the table," if len(story.models) > 1 else ""
     n_groups = story.data["n_groups"]
     beside = (
         "Bar: its floor, the mean that a calibrated model with the same predictions would score. "
@@ -172,12 +172,13 @@ def _table(story: Story) -> str:
 
 
 def _guide(several: bool, n_groups: int | None) -> str:
-    ranked = " Models are ranked by it." if several else ""
-    paired = (
-        " The pairs are compared sample by sample, which tells more than whether two intervals overlap."
-        if several
-        else ""
-    )
+    ranked = " The table is in its order." if several else ""
+    pairs = {
+        "At equal predictions": "CKCE also depends on how often a model predicts what. So two models "
+        "are compared where both predict, sample by sample: the same miscalibration then counts the "
+        "same. A difference is called only where three runs of that comparison agree; the share says "
+        "how much of the predictions' variety both have."
+    }
     entries = {
         "CKCE": "The conditional kernel calibration error: the squared distance between the "
         "predictions and the distribution of the labels given the prediction, over all classes at "
@@ -188,7 +189,8 @@ def _guide(several: bool, n_groups: int | None) -> str:
         f"chance.{ranked}",
         "Interval": "The range of the value at this bandwidth and lambda, over new samples from the "
         "same source. The part above 0 is shown, because that value cannot be negative. The interval "
-        f"does not cover other data or retrained models, and it is too wide near calibration.{paired}",
+        "does not cover other data or retrained models, and it is too wide near calibration.",
+        **(pairs if several else {}),
         "p-value": "The exact test of calibration draws labels from the predictions themselves. The "
         "p-value is the share of draws with a debiased CKCE as large. A small one speaks against "
         "calibration.",

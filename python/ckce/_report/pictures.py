@@ -159,7 +159,7 @@ def classes(name: str, blames: Attribution) -> str:
 
 
 def heat_map(sensitivity: Sensitivity) -> str:
-    """Share of the significant pairs that keep their order, over bandwidth and lambda."""
+    """Share of the verdicts that keep their sign, over bandwidth and lambda."""
     of_bandwidth, of_lambda = sensitivity.factors
     head = "".join(f"<th>lambda x {factor:g}</th>" for factor in of_lambda)
     rows = "".join(
