@@ -57,7 +57,7 @@ void bind_ckce(py::module_& module) {
         samples.groups = grouped ? &*grouped : nullptr;
         const LabelKernel label = label_kernel(label_factor);
         return run(n_threads, progress, [&](Parallel& parallel) {
-          return ckce_gram(view_matrix(gram), samples, label, ridge, full, parallel);
+          return ckce_gram(view_matrix(gram), 0.0, samples, label, ridge, full, parallel);
         });
       },
       py::arg("probs"), py::arg("labels"), py::arg("weights"), py::arg("label_factor"),

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <unordered_set>
+#include <utility>
 
 #include "core/base/panels.hpp"
 #include "core/base/random.hpp"
@@ -105,6 +106,52 @@ double kth_smallest(const std::vector<double>& values, std::size_t k, double lar
   return *at;
 }
 
+struct Copies {
+  double value;
+  double count;
+};
+
+// The two middle values among all copies, mostly one and the same; 0 of none. By counting into bins
+// and looking into one of them, which may be cut into bins again.
+std::pair<double, double> middle_of(std::vector<Copies> all) {
+  constexpr std::size_t kBins = 4096;
+  double total = 0.0;
+  for (const Copies& each : all) total += each.count;
+  double below = 0.0;  // copies of smaller values than those that are left
+  while (all.size() > kBins) {
+    const auto [least, most] = std::minmax_element(
+        all.begin(), all.end(), [](const Copies& a, const Copies& b) { return a.value < b.value; });
+    const double start = least->value;
+    const double scale = static_cast<double>(kBins - 1) / (most->value - start);
+    if (!std::isfinite(scale)) break;  // all the same, or too near to be told apart
+    const auto bin = [&](const Copies& each) {
+      return static_cast<std::size_t>((each.value - start) * scale);
+    };
+    std::vector<double> shares(kBins, 0.0);
+    for (const Copies& each : all) shares[bin(each)] += each.count;
+    std::size_t chosen = 0;
+    while (chosen + 1 < kBins && below + shares[chosen] < 0.5 * total) below += shares[chosen++];
+    // The middle may lie between this bin and the next that holds any.
+    std::size_t next = chosen + 1;
+    while (next < kBins && shares[next] == 0.0) ++next;
+    const auto outside = [&](const Copies& each) {
+      return bin(each) != chosen && bin(each) != next;
+    };
+    const auto end = std::remove_if(all.begin(), all.end(), outside);
+    if (end == all.end()) break;
+    all.erase(end, all.end());
+  }
+  if (all.empty()) return {0.0, 0.0};
+  std::sort(all.begin(), all.end(),
+            [](const Copies& a, const Copies& b) { return a.value < b.value; });
+  for (std::size_t i = 0; i + 1 < all.size(); ++i) {
+    below += all[i].count;
+    if (below > 0.5 * total) return {all[i].value, all[i].value};
+    if (below == 0.5 * total) return {all[i].value, all[i + 1].value};
+  }
+  return {all.back().value, all.back().value};
+}
+
 struct Distances {
   std::vector<double> values;
   std::vector<double> counts;  // empty if every pair counts once
@@ -127,23 +174,11 @@ struct Distances {
       const double high = size % 2 ? low : kth_smallest(values, below + size / 2, top);
       return 0.5 * (plain(low) + plain(high));
     }
-    std::vector<std::size_t> order;
-    double total = 0.0;
+    std::vector<Copies> above;
     for (std::size_t i = 0; i < values.size(); ++i)
-      if (values[i] > floor) {
-        order.push_back(i);
-        total += counts[i];
-      }
-    if (order.empty()) return 0.0;
-    std::sort(order.begin(), order.end(),
-              [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
-    double sum = 0.0;
-    for (std::size_t i = 0; i + 1 < order.size(); ++i) {
-      sum += counts[order[i]];
-      if (sum > 0.5 * total) return plain(values[order[i]]);
-      if (sum == 0.5 * total) return 0.5 * (plain(values[order[i]]) + plain(values[order[i + 1]]));
-    }
-    return plain(values[order.back()]);
+      if (values[i] > floor) above.push_back({values[i], counts[i]});
+    const auto [low, high] = middle_of(std::move(above));
+    return 0.5 * (plain(low) + plain(high));
   }
 };
 

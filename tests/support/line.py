@@ -1,4 +1,4 @@
-"""Two classes: random problems, and the literal formulas in long double."""
+"""Random problems of two classes, and the literal formulas of any number in long double."""
 
 import numpy as np
 
@@ -53,11 +53,12 @@ def truth(
 ):
     """Value, debias term, floor, influence and the sums of JKCE, of rows as they are given."""
     w = LONG(np.ones(len(y)) if sample_weight is None else sample_weight)
-    ell = np.eye(2, dtype=LONG) if label_kernel is None else LONG(label_kernel)
+    m = q.shape[1]
+    ell = np.eye(m, dtype=LONG) if label_kernel is None else LONG(label_kernel)
     total = w.sum()
     c = LONG(total**-0.25 if regularization is None else regularization) * total
     q, y, w = LONG(q)[w > 0], y[w > 0], w[w > 0]
-    r, root = np.eye(2, dtype=LONG)[y] - q, np.sqrt(w)
+    r, root = np.eye(m, dtype=LONG)[y] - q, np.sqrt(w)
     plain = gram(kernel, q, bandwidth)
     k = plain * np.outer(root, root)
     lower = cholesky(k + c * np.eye(len(k), dtype=LONG))

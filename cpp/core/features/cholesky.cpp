@@ -3,12 +3,17 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/features/slack.hpp"
+#include "core/kernels/gram_product.hpp"
 #include "core/linalg/products.hpp"
 
 namespace ckce {
 
-Cholesky::Cholesky(const Gram& gram, Pivoting pivoting, std::uint64_t seed, Parallel& parallel)
-    : m_(gram.points.q.width()),
+Cholesky::Cholesky(const Gram& gram, Pivoting pivoting, std::uint64_t seed, Parallel& parallel,
+                   const Matrix* whole)
+    : whole_(whole),
+      m_(gram.points.q.width()),
+      entry_error_(gram.kernel.entry_error(gram.points)),
       pivoting_(pivoting),
       random_(seed),
       residual_(gram.kernel.diagonal(gram.points, parallel)) {
@@ -89,16 +94,27 @@ void Cholesky::add(const Gram& gram, const std::vector<Index>& candidates, Paral
   }
 }
 
+namespace {
+
+constexpr Index kWholeRows = 4096;  // up to which all of K is computed first, if rows are long
+
+// K over at most kPanel points.
+Matrix entries_among(const Kernel& kernel, const Points& points) {
+  Matrix tile(kPanel, kPanel);
+  kernel.full_tile(points, 0, points, 0, tile);
+  return tile.topLeftCorner(points.n(), points.n());
+}
+
+}  // namespace
+
 // The candidates' block of E is factored first. One that those before it explain to the share 1 - s
 // is kept with probability s only: as if drawn one by one, and the block stays well conditioned
 // (Epperly, Tropp, Webber 2024).
 Cholesky::Kept Cholesky::keep(const Gram& gram, const std::vector<Index>& candidates) {
   const auto count = static_cast<Index>(candidates.size());
-  const Points chosen = gram.points.subset(candidates);
   const Matrix g = rows_of_g(candidates);
-  Matrix tile(kPanel, kPanel);
-  gram.kernel.full_tile(chosen, 0, chosen, 0, tile);
-  Matrix e = tile.topLeftCorner(count, count);
+  Matrix e = whole_ ? Matrix((*whole_)(candidates, candidates))
+                    : entries_among(gram.kernel, gram.points.subset(candidates));
   add_product_nt(e, -1.0, g, g);
 
   Kept kept;
@@ -131,7 +147,7 @@ Cholesky::Kept Cholesky::keep(const Gram& gram, const std::vector<Index>& candid
 std::vector<Cholesky::Summary> Cholesky::append_columns(const Gram& gram, const Kept& kept,
                                                         Parallel& parallel) {
   const auto width = static_cast<Index>(kept.rows.size());
-  const Points pivots = gram.points.subset(kept.rows);
+  const Points pivots = whole_ ? Points() : gram.points.subset(kept.rows);
   const Matrix g_pivots = rows_of_g(kept.rows);
   if (width > 0) make_room(width);
   const Index n_panels = gram.points.q.count();
@@ -142,7 +158,10 @@ std::vector<Cholesky::Summary> Cholesky::append_columns(const Gram& gram, const 
       for (Index i = task * stripe; i < std::min((task + 1) * stripe, n_panels); ++i) {
         if (width > 0) {
           const Index n_rows = gram.points.q.rows(i);
-          gram.kernel.full_tile(gram.points, i, pivots, 0, block);
+          if (whole_)
+            block.topRows(n_rows) = (*whole_)(Eigen::seqN(i * kPanel, n_rows), kept.rows);
+          else
+            gram.kernel.full_tile(gram.points, i, pivots, 0, block);
           for (const Chunk& chunk : chunks_)
             if (chunk.used > 0)
               add_product_nt(block, -1.0, chunk.columns.panel(i).leftCols(chunk.used),
@@ -189,7 +208,14 @@ Vector Cholesky::left_out(Index begin, const In& q, const In&) const {
   Vector e_ii = residual_.segment(begin, q.rows());
   for (const auto& [row, rest] : dropped_)
     if (row >= begin && row < begin + q.rows()) e_ii[row - begin] = rest;
-  return e_ii;
+  // A difference of sums of d squares and of m.
+  const double terms = static_cast<double>(3 * d() + m_ + 8);
+  return e_ii + Vector::Constant(q.rows(), terms * kUnit * largest_);
+}
+
+double Cholesky::slack(const Matrix& phi_phi, double weight, Parallel& parallel) const {
+  const Matrix l = rows_of_g(pivots_).triangularView<Eigen::Lower>();
+  return slack_of(l, phi_phi, weight, entry_error_, parallel);
 }
 
 Matrix Cholesky::rows_of_g(const std::vector<Index>& which) const {
@@ -213,9 +239,13 @@ void Cholesky::fill(Index begin, const In& q, MatrixRef phi) const {
 Cholesky factor_kernel(const Kernel& kernel, const Probs& probs, Index rank, double tol,
                        Pivoting pivoting, std::uint64_t seed, Parallel& parallel) {
   const Points points = kernel.points(probs, parallel);
+  // Where rows are few and long, K is smaller than Q, and its entries cost more than all the rest.
+  const bool few = probs.n <= probs.m && probs.n <= std::min(2 * rank, kWholeRows);
+  const Matrix whole = few ? whole_gram({kernel, points}, parallel) : Matrix();
   const Gram gram{kernel, points};
-  Cholesky factor(gram, pivoting, seed, parallel);
+  Cholesky factor(gram, pivoting, seed, parallel, few ? &whole : nullptr);
   factor.extend(gram, std::min(rank, probs.n), tol, parallel);
+  factor.whole_ = nullptr;
   return factor;
 }
 

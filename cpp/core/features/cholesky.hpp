@@ -22,8 +22,10 @@ enum class Pivoting {
 
 class Cholesky : public Features {
  public:
-  // Without columns yet. Whatever adds some must be given the same `gram`.
-  Cholesky(const Gram& gram, Pivoting pivoting, std::uint64_t seed, Parallel& parallel);
+  // Without columns yet. Whatever adds some must be given the same `gram`; `whole` is all of it, if
+  // it is known.
+  Cholesky(const Gram& gram, Pivoting pivoting, std::uint64_t seed, Parallel& parallel,
+           const Matrix* whole = nullptr);
 
   // Adds columns until tr E <= tol tr K, or there are `rank`, or E is down at the level of
   // round-off. O(n rank (m + rank))
@@ -43,6 +45,7 @@ class Cholesky : public Features {
   }
   bool certified() const override { return true; }
   Vector left_out(Index begin, const In& q, const In& phi) const override;
+  double slack(const Matrix& phi_phi, double weight, Parallel& parallel) const override;
 
   Vector residual() const;  // E_ii (n,)
   const std::vector<Index>& pivots() const { return pivots_; }
@@ -50,6 +53,8 @@ class Cholesky : public Features {
   bool exhausted() const { return largest_residual_ <= kRoundOff * largest_; }
 
  private:
+  friend Cholesky factor_kernel(const Kernel& kernel, const Probs& probs, Index rank, double tol,
+                                Pivoting pivoting, std::uint64_t seed, Parallel& parallel);
   static constexpr double kRoundOff = 1e-12;  // never pivot below this share of the largest k(q, q)
   struct Chunk {                              // columns [first, first + used) of G
     Panels columns;
@@ -74,7 +79,9 @@ class Cholesky : public Features {
   void summarise(Index panel, Summary& summary) const;
   void make_room(Index columns);
 
+  const Matrix* whole_;
   Index m_;
+  double entry_error_;  // of K
   Pivoting pivoting_;
   SplitMix64 random_;
   std::vector<Chunk> chunks_;

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "core/base/parallel.hpp"
 #include "core/base/types.hpp"
 
 namespace ckce {
@@ -35,7 +36,7 @@ class Features {
   // True if E = K - Phi Phi' is positive semi-definite. Then its diagonal certifies how far CKCE
   // is from that under K, and what follows has a meaning.
   virtual bool certified() const { return false; }
-  // E_ii, or a little more where it is the difference of rounded numbers, for the same samples.
+  // E_ii and what rounding may have taken from it, for the same samples.
   // (rows,)
   virtual Vector left_out(Index /*begin*/, const In& /*q*/, const In& /*phi*/) const { return {}; }
   // Tr K from sum_i w_i and sum_i w_i |q_i|^2, for certified maps of any rows; infinity for others.
@@ -45,8 +46,9 @@ class Features {
   // Factors of the features that leave out one of `groups` random parts and scale up the rest, for
   // the error of maps that are random sums; none for others. (d,)
   virtual Vector without(Index /*group*/, Index /*groups*/) const { return {}; }
-  // How far rounding may move Tr K - Tr Phi Phi', with the lower triangle of Phi'diag(w)Phi.
-  virtual double trace_error(const Matrix&, double /*rows*/, double /*trace*/) const { return 0.0; }
+  // How much rounding may take away from E >= 0, see slack.hpp, from the lower triangle of
+  // Phi'diag(w)Phi and sum_i w_i. O(d^3)
+  virtual double slack(const Matrix&, double /*weight*/, Parallel&) const { return 0.0; }
 };
 
 }  // namespace ckce

@@ -2,20 +2,14 @@
 
 #include <algorithm>
 #include <iterator>
-#include <limits>
 #include <numeric>
 #include <utility>
 
 #include "core/features/cholesky.hpp"
+#include "core/features/slack.hpp"
 #include "core/linalg/products.hpp"
 
 namespace ckce {
-namespace {
-
-constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
-constexpr double kKernelRounding = 64.0;  // epsilons by which an entry of K may be off, at most
-
-}  // namespace
 
 std::vector<Index> choose_landmarks(const Kernel& kernel, const Probs& sample, Index count,
                                     double tol, Pivoting pivoting, std::uint64_t seed,
@@ -59,31 +53,18 @@ void Landmarks::fill(Index, const In& q, MatrixRef phi) const {
   solve_lower_transposed_from_right(factor_, phi);
 }
 
-// k_ii - |phi_i|^2 is the difference of sums of d terms, and L L' = K(S, S) + D with D of the size
-// of round-off: with a_i = K(S, S)^-1 K(S, q_i) = L^-T phi_i that moves |phi_i|^2 by a_i'D a_i.
 Vector Landmarks::left_out(Index, const In& q, const In& phi) const {
-  Matrix a = phi.transpose();
-  solve_lower_transposed(factor_, a);
   const Vector k = kernel_->diagonal(q);
-  const double terms = static_cast<double>(d()) + kKernelRounding;
-  return (k - phi.rowwise().squaredNorm()).cwiseMax(0.0) +
-         kEpsilon * (terms * k + kKernelRounding * a.colwise().squaredNorm().transpose());
+  const double terms = static_cast<double>(2 * d() + m() + 8);
+  return (k - phi.rowwise().squaredNorm()).cwiseMax(0.0) + terms * kUnit * k;
 }
 
 double Landmarks::trace(double weight, double sharpness) const {
   return weight + (kernel_->has_linear_part() ? sharpness : 0.0);
 }
 
-// Both traces are large sums, and the D of `left_out` moves Tr Phi Phi' by sum_i w_i a_i'D a_i, at
-// most |D| Tr (L^-T Phi'Phi L^-1): much only where rows lie far from all landmarks and these are
-// nearly dependent. O(r^3)
-double Landmarks::trace_error(const Matrix& phi_phi, double rows, double trace) const {
-  Matrix inverse = Matrix::Identity(d(), d());
-  solve_lower(factor_, inverse);
-  const Matrix symmetric = phi_phi.selfadjointView<Eigen::Lower>();
-  const double coefficients = inverse.cwiseProduct(product(symmetric, inverse)).sum();
-  const double terms = static_cast<double>(kBlock) + rows / static_cast<double>(kBlock);
-  return kEpsilon * (terms * trace + kKernelRounding * coefficients);
+double Landmarks::slack(const Matrix& phi_phi, double weight, Parallel& parallel) const {
+  return slack_of(factor_, phi_phi, weight, kernel_->entry_error(m()), parallel);
 }
 
 }  // namespace ckce

@@ -40,10 +40,9 @@ class Landmarks : public Features {
   void fill(Index begin, const In& q, MatrixRef phi) const override;
 
   bool certified() const override { return true; }
-  // O(r^2) for each row
   Vector left_out(Index begin, const In& q, const In& phi) const override;
   double trace(double weight, double sharpness) const override;
-  double trace_error(const Matrix& phi_phi, double rows, double trace) const override;
+  double slack(const Matrix& phi_phi, double weight, Parallel& parallel) const override;
 
  private:
   std::shared_ptr<const Kernel> kernel_;

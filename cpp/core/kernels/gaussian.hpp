@@ -15,30 +15,35 @@ class Gaussian : public Kernel {
   double bandwidth() const override { return bandwidth_; }
 
   // x = (q - mean) / bandwidth: centred, because products of x then round at the scale of the
-  // spread of the predictions and not at that of the simplex.
+  // spread of the predictions and not at that of the simplex. Where that spans many bandwidths, x
+  // itself rounds too much, u |x|: then the tiles take differences of q, which are right to u.
   void prepare(Points& points, const Vector& mean, Parallel& parallel) const override {
     points.x = Panels(points.n(), points.q.width(), Panels::Unset());
     points.half_norms.resize(kPanel, points.q.count());
     parallel.each_striped(points.q.count(), stripe_of(points.q.count()), [&](Index i) {
       points.x.panel(i) = (points.q.panel(i).rowwise() - mean.transpose()) / bandwidth_;
+      points.x.panel(i).bottomRows(kPanel - points.x.rows(i)).setZero();  // no point lies there
       points.half_norms.col(i) = 0.5 * points.x.panel(i).rowwise().squaredNorm();
     });
     // A product of vectors of squared norm s is off by about s eps.
-    points.expanded = points.half_norms.maxCoeff() <= 64.0;
+    points.expanded = points.half_norms.maxCoeff() <= kMostExpanded;
+    if (!points.expanded) points.x = Panels();
   }
 
   void tile(const Points& a, Index i, const Points& b, Index j, MatrixRef out) const override {
+    const Index m = a.q.width();
+    if (!a.expanded || !b.expanded) {
+      const double scale = -0.5 / (bandwidth_ * bandwidth_);
+      tile_of<SquaredL2>(a.q.panel(i).data(), b.q.panel(j).data(), m, out,
+                         [scale](Index, Index, const Lanes& sums, double* to) {
+                           exp_of_negative(scale * sums, to);
+                         });
+      return;
+    }
     const double* a_x = a.x.panel(i).data();
     const double* b_x = b.x.panel(j).data();
     const double* a_half = a.half_norms.col(i).data();
     const double* b_half = b.half_norms.col(j).data();
-    const Index m = a.x.width();
-    if (!a.expanded) {
-      tile_of<SquaredL2>(a_x, b_x, m, out, [](Index, Index, const Lanes& sums, double* to) {
-        exp_of_negative(-0.5 * sums, to);
-      });
-      return;
-    }
     // -|x - y|^2 / 2 = <x, y> - |x|^2 / 2 - |y|^2 / 2
     const auto finish = [&](Index row, Index column, const Lanes& dots, double* to) {
       const Lanes exponents = dots - Eigen::Map<const Lanes>(a_half + row) - b_half[column];
@@ -50,6 +55,15 @@ class Gaussian : public Kernel {
     for (Index column = 0; column < out.cols(); ++column)
       for (Index row = 0; row < kPanel; row += kLanes)
         finish(row, column, Eigen::Map<const Lanes>(&out(row, column)), &out(row, column));
+  }
+
+ protected:
+  // Expanded: x is right to 2 u |x|, which moves |x - y|^2 / 2 by 2 u (|x| + |y|)^2; <x, y>, the
+  // halves and their sum are sums of m terms of at most half_norm each. Otherwise the exponent s is
+  // right to (m + 8) u s, and s exp(-s) <= 1 / e.
+  double exponent_error(Index m, double half_norm) const override {
+    const double terms = static_cast<double>(m);
+    return half_norm <= kMostExpanded ? (4.0 * terms + 26.0) * half_norm : 0.5 * (terms + 8.0);
   }
 
  private:

@@ -1,5 +1,8 @@
 #include "core/kernels/kernel.hpp"
 
+#include <algorithm>
+
+#include "core/base/rounding.hpp"
 #include "core/linalg/products.hpp"
 
 namespace ckce {
@@ -60,6 +63,25 @@ Vector Kernel::diagonal(const In& q) const {
   Vector k = Vector::Constant(q.rows(), has_own_part() ? 1.0 : 0.0);
   if (has_linear_part()) k += q.rowwise().squaredNorm();
   return k;
+}
+
+// exp is right to 2 ulp, and <p, q> <= 1 is a sum of m terms.
+double Kernel::entry_error(Index m, double exponent) const {
+  const double own = has_own_part() ? 8.0 + exponent : 0.0;
+  return kUnit * (own + (has_linear_part() ? static_cast<double>(m) + 4.0 : 0.0));
+}
+
+double Kernel::entry_error(const Points& points) const {
+  const Index m = points.q.width();
+  const bool expanded = points.expanded && points.x.width() > 0;
+  return entry_error(m, exponent_error(m, expanded ? points.half_norms.maxCoeff() : kFar));
+}
+
+// On the simplex |q - mean|^2 / 2 <= 1.
+double Kernel::entry_error(Index m) const {
+  const double half_norm = 1.0 / (bandwidth() * bandwidth());
+  return entry_error(
+      m, std::max(exponent_error(m, std::min(half_norm, kMostExpanded)), exponent_error(m, kFar)));
 }
 
 void Kernel::full_tile(const Points& a, Index i, const Points& b, Index j, MatrixRef out) const {

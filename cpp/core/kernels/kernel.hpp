@@ -4,6 +4,7 @@
 // linear part is kept apart because its products cost O(n m^2), not O(n^2 m).
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,7 +18,7 @@ namespace ckce {
 // Samples as a kernel sees them: Q, and Q in the kernel's own coordinates.
 struct Points {
   Panels q;              // (n, m)
-  Panels x;              // (n, m), empty if the kernel reads q
+  Panels x;              // (n, m), empty if the kernel reads q, or if not `expanded`
   Matrix half_norms;     // (kPanel, panels), |x_i|^2 / 2
   bool expanded = true;  // |x-y|^2 = |x|^2 + |y|^2 - 2<x,y> is accurate enough here
 
@@ -45,9 +46,22 @@ class Kernel {
   Points points(const In& rows, const Vector& mean, Parallel& parallel) const;
   // out(i, j) = k(a_i, b_j)
   void full_tile(const Points& a, Index i, const Points& b, Index j, MatrixRef out) const;
+  // How far rounding may move an entry of K, at most: over these points; over any of the simplex.
+  double entry_error(const Points& points) const;
+  double entry_error(Index m) const;
   // k(q_i, q_i) (n,); every own part here is 1 on the diagonal.
   Vector diagonal(const Points& points, Parallel& parallel) const;
   Vector diagonal(const In& q) const;
+
+ protected:
+  // Up to this |x|^2 / 2 squared distances are expanded; `kFar`: they are not.
+  static constexpr double kMostExpanded = 64.0;
+  static constexpr double kFar = std::numeric_limits<double>::infinity();
+  // By how many units u rounding of the exponent moves k(p, q), at most, if |x|^2 / 2 <= half_norm.
+  virtual double exponent_error(Index /*m*/, double /*half_norm*/) const { return 0.0; }
+
+ private:
+  double entry_error(Index m, double exponent) const;
 };
 
 // K over points, of which tiles are computed as they are needed. (n, n)

@@ -20,6 +20,12 @@ class Laplace : public Kernel {
                 });
   }
 
+ protected:
+  // The exponent s is right to (m + 4) u s, and s exp(-s) <= 1 / e.
+  double exponent_error(Index m, double) const override {
+    return 0.5 * (static_cast<double>(m) + 4.0);
+  }
+
  private:
   double bandwidth_;
   double scale_;

@@ -46,9 +46,10 @@ constexpr Index kFactorisationLimit = 2000;
 Solution ckce_exact(const Kernel& kernel, const Samples& samples, const LabelKernel& label,
                     double ridge, double tol, Solver solver, bool full, Parallel& parallel);
 
-// gram is K (n, n), unweighted. O(n^3 / 3); O(n^3) more if `full`. Memory 2 n^2.
-Solution ckce_gram(const Matrix& gram, const Samples& samples, const LabelKernel& label,
-                   double ridge, bool full, Parallel& parallel);
+// gram is K (n, n), unweighted, its entries right to entry_error. O(n^3 / 3); O(n^3) more if
+// `full`. Memory 2 n^2.
+Solution ckce_gram(const Matrix& gram, double entry_error, const Samples& samples,
+                   const LabelKernel& label, double ridge, bool full, Parallel& parallel);
 
 // `full` takes a second pass over the rows; certified features give a bound on the distance to CKCE
 // under K, others one on rounding alone. O(n d^2 + d^3)

@@ -69,6 +69,23 @@ void add_diagonal_terms(const Gram& gram, const Samples& samples, const LabelKer
   }
 }
 
+// How far the value may be off: what is left of both systems, rho and sigma, as computed and with
+// what rounding hides of it; what rounding moves in K V, in the correction by rho, and in the sums.
+// Where rows repeat, V is as large as R / ridge and the value is not: |V| kx_error is eps /
+// lambda^2.
+double bound_of(const ConjugateGradients& v, const ConjugateGradients& y, double r_error,
+                double ridge) {
+  const double rho_error = v.rest_error + r_error;
+  const double rho = v.rest.data().norm() + rho_error;
+  const double sigma = y.rest.data().norm() + y.rest_error;
+  const double x = v.x.data().norm();
+  const double u = (v.x.data() - ridge * y.x.data()).norm();
+  const double terms = x * (v.kx.data().norm() + 2.0 * v.rest.data().norm()) +
+                       2.0 * ridge * y.x.data().norm() * v.rest.data().norm();
+  return 2.0 * sigma * rho + rho * rho / (4.0 * ridge) + x * v.kx_error + 2.0 * u * rho_error +
+         depth_in_panels(v.x.n()) * kUnit * terms;
+}
+
 // The value, per class, from V = W R and Y = W V up to what is left of their systems: Tr V'K V +
 // 2 <V - ridge Y, rho>.
 Vector value_per_class(const ConjugateGradients& v, const Panels& y, double ridge) {
@@ -87,9 +104,10 @@ Solution ckce_by_iteration(const Kernel& kernel, const Samples& samples, const L
   const Points points = kernel.points(samples.probs, parallel);
   const Gram gram{kernel, points};
   const Panels r = residual_panels(samples, points.q, label, [](double w) { return std::sqrt(w); });
-  const WeightedGram weighted(gram, samples);
+  const WeightedGram weighted(gram, samples, parallel);
   const Preconditioner preconditioner(gram, samples, ridge, parallel);
   const double r_norm = r.data().norm();
+  const double r_error = residual_error(label, total_weight(samples), r_norm);
   const double round_off = 1e-15;
 
   // The value is known up to 2 |sigma| |rho| + |rho|^2 / (4 ridge), where rho and sigma are what is
@@ -109,7 +127,8 @@ Solution ckce_by_iteration(const Kernel& kernel, const Samples& samples, const L
     const double sigma = cg.rest.data().norm();
     if (!settled && (sigma <= round_off * x_norm || 2.0 * sigma * rho <= 0.5 * tol * value)) {
       settled = true;  // the value is the same whether or not the influence needs more steps
-      solution.bound = 2.0 * sigma * rho + rho * rho / (4.0 * ridge);
+      solution.bound =
+          full ? bound_of(v, cg, r_error, ridge) : 2.0 * sigma * rho + rho * rho / (4.0 * ridge);
       solution.per_class = value_per_class(v, cg.x, ridge);
       solution.value = solution.per_class.sum();
     }
@@ -123,7 +142,8 @@ Solution ckce_by_iteration(const Kernel& kernel, const Samples& samples, const L
   for (Index i = 0; i < samples.n(); ++i) solution.influence[i] = v.x.row(i).dot(y.kx.row(i));
   finish_influence(solution.influence, samples, 2.0 * total_weight(samples) * ridge);
   add_diagonal_terms(gram, samples, label, ridge, solution, parallel);
-  solution.bound += round_off_bound(condition_of(ridge, samples), solution.value + solution.debias);
+  solution.bound =
+      finish_bound(solution.bound, solution.value, label, total_weight(samples), ridge);
   return solution;
 }
 
@@ -136,8 +156,14 @@ Solution ckce_exact(const Kernel& kernel, const Samples& samples, const LabelKer
                          full, parallel);
   if (solver == Solver::kIterate)
     return ckce_by_iteration(kernel, samples, label, ridge, tol, full, parallel);
-  const Points points = kernel.points(samples.probs, parallel);
-  return ckce_gram(whole_gram({kernel, points}, parallel), samples, label, ridge, full, parallel);
+  Matrix gram;
+  double entry_error;
+  {  // K takes their place
+    const Points points = kernel.points(samples.probs, parallel);
+    gram = whole_gram({kernel, points}, parallel);
+    entry_error = kernel.entry_error(points);
+  }
+  return ckce_gram(gram, entry_error, samples, label, ridge, full, parallel);
 }
 
 }  // namespace ckce

@@ -14,22 +14,28 @@ namespace {
 // By n instead of d unknowns: K = Phi Phi'. O(n^2 d)
 Solution ckce_dual(const Features& features, const Samples& samples, const LabelKernel& label,
                    double ridge, bool full, Parallel& parallel) {
-  Block<double> all(features, samples.n());
-  all.load(samples, 0);
   Matrix gram = Matrix::Zero(samples.n(), samples.n());
-  add_product_nt(gram, 1.0, all.phi(), all.phi());
-  return ckce_gram(gram, samples, label, ridge, full, parallel);
+  {  // K takes their place
+    Block<double> all(features, samples.n());
+    all.load(samples, 0);
+    add_product_nt(gram, 1.0, all.phi(), all.phi());
+  }
+  const double entry_error = kUnit * static_cast<double>(features.d() + 4);  // a share of max k
+  return ckce_gram(gram, entry_error * gram.diagonal().maxCoeff(), samples, label, ridge, full,
+                   parallel);
 }
 
 // The second pass: what needs the rows again, with X and H = M^-1 X, M = Phi'Phi + ridge I.
 //
-// The certificate: with U = Phi H, V = (R - Phi X) / ridge and s_X = sum_i sqrt(w_i E_ii) |x_i|,
-// |value - CKCE under K| <= 2 (1 + Tr E / (Tr E + ridge)) s_U s_V + s_V^2.
+// The certificate needs, with U = Phi H and V = (R - Phi X) / ridge, s_X = sum_i sqrt(w_i E_ii)
+// |x_i| and |X|.
 struct SecondPass {
   double debias = 0.0;
   double floor = 0.0;
   double s_u = 0.0;
   double s_v = 0.0;
+  double u2 = 0.0;
+  double v2 = 0.0;
   double trace_e = 0.0;
 
   void add(const SecondPass& block) {
@@ -37,6 +43,8 @@ struct SecondPass {
     floor += block.floor;
     s_u += block.s_u;
     s_v += block.s_v;
+    u2 += block.u2;
+    v2 += block.v2;
     trace_e += block.trace_e;
   }
 };
@@ -65,8 +73,12 @@ SecondPass look_again(Block<double>& block, const Features& features, const Labe
   if (features.certified()) {
     // Rows carry sqrt(w_i) in u, v and in sqrt(E_ii).
     const auto root_e = e_ii.cwiseSqrt();
-    sums.s_u = root_e.cwiseProduct(u.rowwise().norm()).dot(block.weights);
-    sums.s_v = root_e.cwiseProduct(e.rowwise().norm()).dot(block.weights) / ridge;
+    const Vector u_norms = u.rowwise().norm();
+    const Vector v_norms = e.rowwise().norm() / ridge;
+    sums.s_u = root_e.cwiseProduct(u_norms).dot(block.weights);
+    sums.s_v = root_e.cwiseProduct(v_norms).dot(block.weights);
+    sums.u2 = u_norms.cwiseAbs2().dot(block.weights);
+    sums.v2 = v_norms.cwiseAbs2().dot(block.weights);
     sums.trace_e = e_ii.dot(block.weights);
   }
   return sums;
@@ -101,6 +113,8 @@ Solution ckce_features(const Features& features, const Samples& samples, const L
   Solution solution;
   Matrix x = label.apply(moments.phi_r());  // X = M^-1 Phi'R F  (d, width)   eq. (9)
   if (full) solution.replicates = leave_groups_out(features, moments, x, ridge, parallel);
+  const double trace = moments.phi_phi.diagonal().sum();
+  const double slack = full ? features.slack(moments.phi_phi, moments.weight, parallel) : 0.0;
   const RidgeSolver solver(std::move(moments.phi_phi), ridge, parallel);
   solver.solve(x, parallel);
   solution.per_class = x.colwise().squaredNorm().transpose();
@@ -127,9 +141,12 @@ Solution ckce_features(const Features& features, const Samples& samples, const L
     solution.debias = debias_by_group(features, samples, label, solver, parallel);
     solution.floor = kNoFloor;
   }
-  solution.bound = round_off_bound(condition_of(ridge, samples), solution.value + solution.debias) +
-                   2.0 * (1.0 + sums.trace_e / (sums.trace_e + ridge)) * sums.s_u * sums.s_v +
-                   sums.s_v * sums.s_v;
+  const PrimalError error(x, h, trace, depth_in_blocks(samples.n()), label, moments.weight, ridge);
+  double bound = error.value;
+  if (features.certified())
+    bound += certificate({sums.s_u, std::sqrt(sums.u2), error.u},
+                         {sums.s_v, std::sqrt(sums.v2), error.v}, sums.trace_e, slack, ridge);
+  solution.bound = finish_bound(bound, solution.value, label, moments.weight, ridge);
   finish_influence(solution.influence, samples, 2.0 * total_weight(samples));
   return solution;
 }

@@ -1,6 +1,6 @@
 // CKCE = Tr V'K V, V = (K + ridge I)^-1 R F: eq. (7) of the paper, with K as a matrix.
+#include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "core/linalg/products.hpp"
@@ -25,52 +25,147 @@ Vector diagonal_of_wkw(const Matrix& gram, const RidgeSolver& solver, Parallel& 
   return a;
 }
 
+// K V, panel by panel of the rows of V, so that no sum is long. (n, columns)
+Matrix gram_times(const Matrix& gram, const Matrix& v) {
+  Matrix kv = Matrix::Zero(v.rows(), v.cols());
+  for (Index begin = 0; begin < v.rows(); begin += kPanel) {
+    const Index rows = std::min(kPanel, v.rows() - begin);
+    add_product(kv, 1.0, gram.middleCols(begin, rows), v.middleRows(begin, rows));
+  }
+  return kv;
+}
+
+// Columns of R F: of R itself, read from the caller's rows, or of the product with F.
+class ResidualColumns {
+ public:
+  ResidualColumns(const Samples& samples, const LabelKernel& label) : samples_(samples) {
+    if (label.kronecker()) return;
+    Matrix q(samples.n(), samples.m());
+    samples.probs.load(0, samples.n(), q);
+    residuals_in_place(samples.labels, q);
+    product_ = label.apply(q);
+  }
+
+  Index width() const { return product_.size() > 0 ? product_.cols() : samples_.m(); }
+  Matrix load(Index begin, Index columns) const {
+    if (product_.size() > 0) return product_.middleCols(begin, columns);
+    Probs some = samples_.probs;
+    some.data += begin * some.col_stride;
+    some.m = columns;
+    Matrix r(samples_.n(), columns);
+    some.load(0, samples_.n(), r);
+    r = -r;
+    for (Index i = 0; i < r.rows(); ++i) {
+      const Index column = samples_.labels[i] - begin;
+      if (column >= 0 && column < columns) r(i, column) += 1.0;
+    }
+    return r;
+  }
+
+ private:
+  const Samples& samples_;
+  Matrix product_;
+};
+
+// What is summed over the columns, for every row. (n,) each
+struct RowSums {
+  Vector r2, v2, kv2, rest2, influence;
+
+  explicit RowSums(Index n)
+      : r2(Vector::Zero(n)),
+        v2(Vector::Zero(n)),
+        kv2(Vector::Zero(n)),
+        rest2(Vector::Zero(n)),
+        influence(Vector::Zero(n)) {}
+};
+
+// The bound for V as it was computed, from what is left of its system; nothing is assumed of the
+// solver. Rows of K V are off by at most g = (depth u max k + entry_error) sum_j |v_j|. That counts
+// twice in Tr V'K V, where rows repeat as eps / lambda^2: K is singular then, V as large as R /
+// ridge, and the value does not grow with it.
+double bound_of(const RowSums& sums, double value, double largest_k, double entry_error,
+                const LabelKernel& label, const Vector& w, double ridge) {
+  const Index n = w.size();
+  const double depth = depth_in_panels(n);
+  const Vector v = sums.v2.cwiseSqrt();
+  const Vector kv = sums.kv2.cwiseSqrt();
+  const double g = (depth * kUnit * largest_k + entry_error) * v.sum();
+  const double form_error = g * v.sum() + depth * kUnit * v.dot(kv);
+  const Vector rounded = sums.r2.cwiseSqrt() + kv + ridge * v.cwiseQuotient(w);
+  const Vector rest = sums.rest2.cwiseSqrt() + Vector::Constant(n, g) + 4.0 * kUnit * rounded;
+  const double rho = rest.cwiseProduct(w.cwiseSqrt()).norm() +
+                     residual_error(label, w.sum(), std::sqrt(sums.r2.dot(w)));
+  return finish_bound(residual_bound(std::max(value, 0.0), form_error, rho, ridge), value, label,
+                      w.sum(), ridge);
+}
+
+// The mean of r_i L r_i' over labels drawn from q_i, a panel of rows at a time. (n,)
+Vector spreads_of(const Samples& samples, const LabelKernel& label) {
+  Vector spreads(samples.n());
+  for (Index begin = 0; begin < samples.n(); begin += kPanel) {
+    const Index rows = std::min(kPanel, samples.n() - begin);
+    Matrix q(rows, samples.m());
+    samples.probs.load(begin, rows, q);
+    spreads.segment(begin, rows) = label.spreads(q);
+  }
+  return spreads;
+}
+
 }  // namespace
 
-Solution ckce_gram(const Matrix& gram, const Samples& samples, const LabelKernel& label,
-                   double ridge, bool full, Parallel& parallel) {
+Solution ckce_gram(const Matrix& gram, double entry_error, const Samples& samples,
+                   const LabelKernel& label, double ridge, bool full, Parallel& parallel) {
   const Index n = samples.n();
-  Matrix q(n, samples.m());
-  samples.probs.load(0, n, q);
-  Vector spreads;
-  if (full) spreads = label.spreads(q);
-  residuals_in_place(samples.labels, q);
-  const Matrix r = label.apply(q);
-  const Vector norms = r.rowwise().squaredNorm();
+  const ResidualColumns residuals(samples, label);
   // sqrt(w) K sqrt(w) + ridge I, with sqrt(w) taken out on both sides: scaling K would round equal
   // rows apart, and V, which is large where K is singular, multiplies that by 1 / ridge^2.
   const Vector w = weights_of(samples, 0, n);
+  const Vector over_w = w.cwiseInverse();
   Matrix a = gram;
-  a.diagonal().array() += ridge / w.array();
+  a.diagonal() += ridge * over_w;
   const RidgeSolver solver(std::move(a), 0.0, parallel);
-  Matrix v = r;  // V = W R, W = (K + ridge diag(w)^-1)^-1  (n, width)   eq. (7)
-  solver.solve(v, parallel);
-  const Matrix kv = product(gram, v);
 
   Solution solution;
-  solution.per_class = v.cwiseProduct(kv).colwise().sum().transpose();
+  solution.per_class.resize(residuals.width());
+  RowSums sums(n);
+  parallel.each(count_pieces(residuals.width(), kSolveColumns), [&] {
+    return [&](Index task) {
+      const Index begin = task * kSolveColumns;
+      const Index columns = std::min(kSolveColumns, residuals.width() - begin);
+      const Matrix r = residuals.load(begin, columns);
+      Matrix v = r;  // V = W R, W = (K + ridge diag(w)^-1)^-1  (n, columns)   eq. (7)
+      solver.solve(v);
+      const Matrix kv = gram_times(gram, v);
+      solution.per_class.segment(begin, columns) = v.cwiseProduct(kv).colwise().sum().transpose();
+      if (!full) return;
+      Matrix u = over_w.asDiagonal() * v;  // U = K W diag(w)^-1 V
+      const Matrix rest = r - kv - ridge * u;
+      solver.solve(u);
+      u = product(gram, u);
+      parallel.in_turn(task, [&] {
+        sums.r2 += r.rowwise().squaredNorm();
+        sums.v2 += v.rowwise().squaredNorm();
+        sums.kv2 += kv.rowwise().squaredNorm();
+        sums.rest2 += rest.rowwise().squaredNorm();
+        sums.influence += u.cwiseProduct(v).rowwise().sum();
+      });
+    };
+  });
   solution.value = solution.per_class.sum();
   if (!full) return solution;
 
   if (samples.groups) {
+    const Matrix r = residuals.load(0, residuals.width());
     solution.debias = debias_by_group(gram, *samples.groups, r, solver, parallel);
     solution.floor = kNoFloor;
   } else {
     const Vector a_ii = diagonal_of_wkw(gram, solver, parallel).cwiseQuotient(w);
-    solution.debias = a_ii.dot(norms);
-    solution.floor = a_ii.dot(spreads);
+    solution.debias = a_ii.dot(sums.r2);
+    solution.floor = a_ii.dot(spreads_of(samples, label));
   }
-  const double eps = std::numeric_limits<double>::epsilon();
-  // The last term is what the product K V rounds: where rows repeat, K is singular, V is as large
-  // as R / ridge, and the value does not grow with it.
   solution.bound =
-      round_off_bound(condition_of(ridge, samples), solution.value + solution.debias) +
-      eps * std::sqrt(static_cast<double>(n)) * gram.diagonal().maxCoeff() * v.squaredNorm();
-
-  Matrix u = w.cwiseInverse().asDiagonal() * v;  // U = K W diag(w)^-1 V
-  solver.solve(u, parallel);
-  u = product(gram, u);
-  solution.influence = u.cwiseProduct(v).rowwise().sum();
+      bound_of(sums, solution.value, gram.diagonal().maxCoeff(), entry_error, label, w, ridge);
+  solution.influence = std::move(sums.influence);
   finish_influence(solution.influence, samples, 2.0 * total_weight(samples) * ridge);
   return solution;
 }

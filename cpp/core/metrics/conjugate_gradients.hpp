@@ -2,9 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/base/panels.hpp"
 #include "core/base/parallel.hpp"
+#include "core/base/rounding.hpp"
 #include "core/base/samples.hpp"
 #include "core/kernels/gram_product.hpp"
 #include "core/metrics/preconditioner.hpp"
@@ -18,9 +20,18 @@ inline double dot(const Panels& a, const Panels& b) {
 // v -> sqrt(w) K sqrt(w) v. O(n^2 m)
 class WeightedGram {
  public:
-  WeightedGram(const Gram& gram, const Samples& samples) : gram_(gram) {
-    if (samples.weights) root_ = weights_of(samples, 0, samples.n()).cwiseSqrt();
+  WeightedGram(const Gram& gram, const Samples& samples, Parallel& parallel) : gram_(gram) {
+    const Vector w = weights_of(samples, 0, samples.n());
+    if (samples.weights) root_ = w.cwiseSqrt();
+    norm_ = w.dot(gram.kernel.diagonal(gram.points, parallel));
+    const double depth = depth_in_panels(2 * gram.n()) + static_cast<double>(samples.m());
+    error_ = depth * kUnit * norm_ + gram.kernel.entry_error(gram.points) * w.sum();
   }
+
+  // |sqrt(w) K sqrt(w)| <= its trace, and how far rounding may move a product with v, at most, as a
+  // multiple of |v|: K has no negative entries, so the same norm bounds K |v|.
+  double norm() const { return norm_; }
+  double error() const { return error_; }
 
   void apply(const Panels& v, Panels& kv, Parallel& parallel) const {
     if (root_.size() == 0) return gram_product(gram_, v, kv, parallel);
@@ -39,6 +50,8 @@ class WeightedGram {
 
   Gram gram_;
   Vector root_;
+  double norm_;
+  double error_;
 };
 
 // Stops when is_done(state). (n, width)
@@ -46,6 +59,10 @@ struct ConjugateGradients {
   Panels x;
   Panels kx;    // K X, summed along the way: B - rest - ridge X would cancel
   Panels rest;  // B - (K + ridge I) X
+  // How far rounding may have moved `kx` from K X and `rest` from B - (K + ridge I) X, in norm:
+  // each step adds what its product and its four updates round.
+  double kx_error = 0.0;
+  double rest_error = 0.0;
   Index iterations = 0;
   bool done = false;
 
@@ -62,10 +79,12 @@ struct ConjugateGradients {
     done = is_done(*this);
     while (!done && iterations < kMostIterations) {
       gram.apply(p, kp, parallel);
-      const double step = rest_z / (dot(p, kp) + ridge * p.data().squaredNorm());
+      const double p_square = p.data().squaredNorm();
+      const double step = rest_z / (dot(p, kp) + ridge * p_square);
       x.data() += step * p.data();
       kx.data() += step * kp.data();
       rest.data() -= step * (kp.data() + ridge * p.data());
+      add_errors(gram, ridge, std::abs(step) * std::sqrt(p_square));
       ++iterations;
       done = is_done(*this);
       if (done) break;
@@ -74,6 +93,18 @@ struct ConjugateGradients {
       p.data() = z.data() + (next / rest_z) * p.data();
       rest_z = next;
     }
+  }
+
+ private:
+  // Of a step of norm |step p|: its product is off by `error`; x by u (|x| + 2 |step p|), through
+  // which K X moves; kx and rest by u of what they are and of what was added to them.
+  void add_errors(const WeightedGram& gram, double ridge, double moved) {
+    const double product = gram.error() * moved;
+    const double of_x = kUnit * (x.data().norm() + 2.0 * moved);
+    const double added = gram.norm() * moved;
+    kx_error += product + gram.norm() * of_x + kUnit * (kx.data().norm() + 2.0 * added);
+    rest_error += product + (gram.norm() + ridge) * of_x +
+                  kUnit * (rest.data().norm() + 4.0 * (added + ridge * moved));
   }
 };
 

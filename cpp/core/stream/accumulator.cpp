@@ -108,25 +108,33 @@ AccumulatorState Accumulator::unpack(const Vector& sums, const Samples& tail) co
   return make_state(std::move(tally), tail);
 }
 
-// |CKCE - CKCE under K| for E = K - Phi Phi' >= 0 of which only Tr E <= missing is known: the
-// certificate of `ckce_features` with s_X = sum_i sqrt(E_ii) |x_i| <= sqrt(Tr E) |X|_F. All norms
-// come from sums, M X = S, M H = X, M = Phi'Phi + ridge I: |V|^2 = |R - Phi X|^2 / ridge^2 and
-// |U|^2 = |Phi H|^2, with |R F|^2 <= |R|^2 |F|^2. O(d^2 m)
+// The bound of `ckce_features` where of E = K - Phi Phi' only Tr E <= missing is known: sum_i
+// sqrt(w_i E_ii) |x_i| <= sqrt(Tr E) |X|_F. All norms come from sums, M X = S, M H = X, M = Phi'Phi
+// + ridge I: |V|^2 = |R - Phi X|^2 / ridge^2 and |U|^2 = |Phi H|^2, with |R F|^2 <= |R|^2 |F|^2.
+// These are differences, which rounding moves by about depth u of their terms. O(d^2 m)
 double Accumulator::certify(const Matrix& s, const Matrix& x, double ridge,
-                            const RidgeSolver& solver, const Tally& tally, double missing,
-                            Parallel& parallel) const {
+                            const RidgeSolver& solver, const Tally& tally, double trace,
+                            const Missing& missing, Parallel& parallel) const {
   const double residuals =
       tally.scores.brier * (label_.kronecker() ? 1.0 : label_.factor.squaredNorm());
   Matrix h = x;
   solver.solve(h, parallel);
-  const double value = x.squaredNorm();
-  const double u = std::sqrt(std::max(0.0, h.cwiseProduct(x).sum() - ridge * h.squaredNorm()));
-  const double v =
-      std::sqrt(std::max(0.0, residuals - s.cwiseProduct(x).sum() - ridge * value)) / ridge;
-  // sum_i A_ii |r_i|^2 <= residuals / (4 ridge), because A = W K W <= I / (4 ridge).
-  const double rounding =
-      round_off_bound(1.0 + 2.0 * tally.moments.weight / ridge, value + residuals / (4.0 * ridge));
-  return rounding + missing * (2.0 * (1.0 + missing / (missing + ridge)) * u * v + v * v);
+  const double depth = depth_in_blocks(tally.rows);
+  const double weight = tally.moments.weight;
+  const PrimalError error(x, h, trace, depth, label_, weight, ridge);
+  const auto root_of = [](double difference, double rounding) {
+    return std::sqrt(std::max(0.0, difference) + rounding);
+  };
+  const double hx = h.norm() * x.norm();
+  const double sx = s.norm() * x.norm();
+  const double u = root_of(h.cwiseProduct(x).sum() - ridge * h.squaredNorm(), depth * kUnit * hx);
+  const double v = root_of(residuals - s.cwiseProduct(x).sum() - ridge * x.squaredNorm(),
+                           depth * kUnit * (residuals + sx)) /
+                   ridge;
+  const double root = std::sqrt(missing.trace);
+  const double bound = error.value + certificate({root * u, u, error.u}, {root * v, v, error.v},
+                                                 missing.trace, missing.slack, ridge);
+  return finish_bound(bound, x.squaredNorm(), label_, weight, ridge);
 }
 
 AccumulatorResult Accumulator::solve(std::optional<double> regularization, bool full,
@@ -147,17 +155,21 @@ AccumulatorResult Accumulator::solve(std::optional<double> regularization, bool 
   result.off_diagonal = x.squaredNorm() - moments.diagonal;
   const double trace = features_->trace(weight, tally.scores.sharpness);
   const bool certified = full && std::isfinite(trace);
-  double missing = std::max(0.0, trace - moments.phi_phi.diagonal().sum());  // Tr E
-  result.missing = std::isfinite(trace) ? missing / trace : 1.0;
-  if (certified)
-    missing += features_->trace_error(moments.phi_phi, static_cast<double>(tally.rows), trace);
+  const double explained = moments.phi_phi.diagonal().sum();
+  Missing missing{std::max(0.0, trace - explained), 0.0};  // Tr E
+  result.missing = std::isfinite(trace) ? missing.trace / trace : 1.0;
+  if (certified) {
+    missing.trace += depth_in_blocks(tally.rows) * kUnit * (trace + explained);
+    missing.slack = features_->slack(moments.phi_phi, weight, parallel);
+  }
   const Matrix s = certified ? x : Matrix();
   const RidgeSolver solver(std::move(moments.phi_phi), ridge, parallel);
   solver.solve(x, parallel);  // X = M^-1 S
   result.solution.per_class = x.colwise().squaredNorm().transpose();
   result.solution.value = result.solution.per_class.sum();
   if (!full) return result;
-  if (certified) result.solution.bound = certify(s, x, ridge, solver, tally, missing, parallel);
+  if (certified)
+    result.solution.bound = certify(s, x, ridge, solver, tally, explained, missing, parallel);
   if (!debias_) return result;
   const Matrix a = inverse_square(solver, parallel);
   result.solution.debias = dot_lower(a, tally.phi_norms_phi);

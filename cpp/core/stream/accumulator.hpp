@@ -53,8 +53,13 @@ class Accumulator : public Blocked<Tally> {
  private:
   void add_rows(const std::vector<Samples>& pieces, Tally& tally,
                 Parallel& parallel) const override;
+  struct Missing {  // of E = K - Phi Phi'
+    double trace;
+    double slack;
+  };
   double certify(const Matrix& s, const Matrix& x, double ridge, const RidgeSolver& solver,
-                 const Tally& tally, double missing, Parallel& parallel) const;
+                 const Tally& tally, double trace, const Missing& missing,
+                 Parallel& parallel) const;
 
   std::shared_ptr<const Features> features_;
   LabelKernel label_;

@@ -6,7 +6,7 @@ Start with auto.py. May touch the input room and the compiled core.
 from ckce._methods.auto import better_method, check_method, choose_features, choose_method, stand_in
 from ckce._methods.blocks import Blocks
 from ckce._methods.cholesky import Cholesky
-from ckce._methods.exact import Exact
+from ckce._methods.exact import Exact, iterates
 from ckce._methods.fourier import Fourier
 from ckce._methods.landmarks import (
     Landmarks,

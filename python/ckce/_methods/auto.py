@@ -28,6 +28,10 @@ CHOLESKY_ROWS = 2**18
 AUTO_RANK = 500
 #: Classes above which the linear part alone takes most of that rank, and "fourier" is closer.
 CHOLESKY_CLASSES = 100
+#: Rows up to which "auto" factorises K where rows have more classes (1.5 GB).
+WIDE_ROWS = 8192
+#: Classes up to which it affords the sums of "fourier", (m + 200)^2 of them (0.5 GB).
+FOURIER_CLASSES = 4000
 #: Share of the trace of K that a Cholesky factor may miss where any features will do.
 FEATURE_TOL = 1e-8
 
@@ -63,6 +67,8 @@ def choose_method(n: int, m: int, kernel: Kernel) -> Method:
     """The most accurate method that is affordable; a function of n, m and kernel only."""
     if not kernel.has_bandwidth or n <= _core.FACTORISATION_LIMIT:
         return Exact()
+    if n <= min(m, WIDE_ROWS):
+        return Exact()  # by factorisation, for which other methods are no cheaper
     if m == 2 and kernel.line:
         return Exact()  # in one pass
     if affords_exact(n, m):
@@ -70,7 +76,7 @@ def choose_method(n: int, m: int, kernel: Kernel) -> Method:
     if m <= CHOLESKY_CLASSES and n <= CHOLESKY_ROWS:
         # Random pivots come in blocks, which is 6 times faster.
         return Cholesky(rank=AUTO_RANK, pivoting="random")
-    return Fourier()
+    return Fourier() if m <= FOURIER_CLASSES else Landmarks(AUTO_RANK)
 
 
 def choose_features(n: int, m: int, kernel: Kernel) -> Method:

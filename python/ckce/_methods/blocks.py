@@ -43,7 +43,7 @@ class Blocks(Method):
             raise ValueError(f"method='blocks' is for jkce, got it for {metric}")
         super().check(metric, kernel, m)
 
-    def price(self, rows: Rows, full: bool) -> float:
+    def price(self, rows: Rows, full: bool, metric: str = "ckce") -> float:
         n, m = rows.shape
         return rows.n_threads * 3.0 * self.rows(n) * m + n
 

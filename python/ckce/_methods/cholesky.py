@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from ckce import _core
 from ckce._input import SMALL, available_memory, check_choice, check_count, check_positive
-from ckce._methods.method import Method, Progress, Rows
+from ckce._methods.method import Method, Progress, Rows, in_panels, price_of_features
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -47,14 +47,14 @@ class Cholesky(Method):
         object.__setattr__(self, "tol", check_positive("tol", self.tol, high=0.5))
         check_choice("pivoting", self.pivoting, ("greedy", "random"))
 
-    def price(self, rows: Rows, full: bool) -> float:
-        """The factor; without a rank it takes what there is, see `features`."""
+    def price(self, rows: Rows, full: bool, metric: str = "ckce") -> float:
+        """The factor and the sums; without a rank it takes what there is, see `features`."""
         n, m = rows.shape
-        n_threads = rows.n_threads
-        if self.rank is None:
-            return n * (12.0 * m + (768 if full else 256))
-        rank = float(min(self.rank, n))
-        return n * (rank + m) + (2 + n_threads) * rank**2 + n_threads * 1200 * (rank + m)
+        rank = float(min(768 if self.rank is None else self.rank, n))
+        return n * rank + max(
+            2 * in_panels(n) * m + (n**2 if n <= m and n <= min(2 * rank, 4096) else 0),
+            price_of_features(rows, rank, full),
+        )
 
     def words(self, metric: str, n: int, m: int, seed: int) -> dict[str, str]:
         words = {

@@ -7,17 +7,22 @@ from typing import ClassVar
 
 from ckce import _core
 from ckce._input import Kernel, check_positive
-from ckce._methods.method import Method, Rows
+from ckce._methods.method import Method, Rows, in_panels, price_of_features, price_of_gram
 
 _TOL = 1e-10
+
+
+def iterates(n: int, m: int) -> bool:
+    """Whether the iteration takes less time than a factorisation; with n <= m it takes more memory."""
+    return n > _core.FACTORISATION_LIMIT and n > m
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Exact(Method):
     r"""The kernel itself: :math:`\operatorname{Tr} V^\top K V` with :math:`(K + \lambda n I) V = R`.
 
-    Two classes: in one pass over the rows, O(n), at any n. More: by factorisation up to n = 2000,
-    O(n^3); above by certified conjugate gradients, O(n^2 m) for each of two to ten products with K,
+    Two classes: in one pass over the rows, O(n), at any n. More: by factorisation up to n = 2000 or
+    n = m, O(n^2 (n + m)); above by certified conjugate gradients, O(n^2 m) for each of two to ten products with K,
     in O(n (m + 256)) memory.
 
     Parameters
@@ -50,15 +55,25 @@ class Exact(Method):
     def of_jkce(self) -> Exact:
         return Exact()
 
-    def price(self, rows: Rows, full: bool) -> float:
-        """A few Gram matrices, or panels of Q, R and the iteration and a factor of low rank."""
+    def price(self, rows: Rows, full: bool, metric: str = "ckce") -> float:
+        """Gram matrices, or panels of Q, R and the iteration and a factor of low rank."""
         n, m = rows.shape
         if rows.on_a_line:
             return _core.price_two_classes(kernel=rows.core_kernel, n=n, full=full) / 8.0
-        if n <= _core.FACTORISATION_LIMIT:
-            return 3.0 * n**2
-        return n * (12.0 * m + (768 if full else 256))
+        if not rows.kernel.has_bandwidth and metric != "jkce" and n >= m:
+            return price_of_features(rows, m, full)
+        panels = in_panels(n) * m  # of one matrix
+        if metric == "jkce":
+            return (4 if full else 3) * panels + (m**2 if n > 2 * m else 0)
+        if not iterates(n, m):
+            return max(2 * panels + n**2, price_of_gram(n, rows.n_threads, full))
+        helper = n * min(max(min(max(5_000_000 // n, 64), 256), m // 2), 512)
+        iteration = 12 * panels + helper
+        if not full:
+            return iteration
+        rank = min(max(512, 32_000_000 // n, 2 * m), 4096, n)
+        return max(iteration, 9 * panels + helper + n * rank + price_of_features(rows, rank, full))
 
     def words(self, metric: str, n: int, m: int, seed: int) -> dict[str, str]:
-        iterates = metric != "jkce" and m != 2 and n > _core.FACTORISATION_LIMIT
-        return {"tol": repr(self.tol)} if iterates else {}
+        tolerant = metric != "jkce" and m != 2 and iterates(n, m)
+        return {"tol": repr(self.tol)} if tolerant else {}

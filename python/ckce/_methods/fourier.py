@@ -20,7 +20,7 @@ from ckce._input import (
     check_seed,
     digest,
 )
-from ckce._methods.method import Method, Progress, Rows
+from ckce._methods.method import Method, Progress, Rows, price_of_features, price_of_gram
 
 SAMPLERS = ("gaussian", "orthogonal", "sobol")
 _LARGEST_FLOAT32 = 1000.0  # products of larger frequencies have too few digits in float32
@@ -101,11 +101,13 @@ class Fourier(Method):
     def of_jkce(self) -> Fourier:
         return replace(self, precision="float64")
 
-    def price(self, rows: Rows, full: bool) -> float:
+    def price(self, rows: Rows, full: bool, metric: str = "ckce") -> float:
+        """The sums over the rows; K of fewer rows than features, made of all of them at once."""
         n, m = rows.shape
-        d, n_threads = m + 2.0 * self.count, rows.n_threads
-        copies = 2 + n_threads + (2 if full else 0)
-        return copies * min(n, d) * d + n_threads * 1200 * (d + m)
+        d = m + 2.0 * self.count
+        if n >= d or metric == "jkce":
+            return price_of_features(rows, d, full)
+        return max(n * (m + d) + n**2, price_of_gram(n, rows.n_threads, full))
 
     def words(self, metric: str, n: int, m: int, seed: int) -> dict[str, str]:
         words = {"D": str(self.count), "p": self.precision}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ckce import _core
 from ckce._input import Kernel, check_count, check_matrix, check_memory, digest, warn
-from ckce._methods.method import Method, Progress, Rows
+from ckce._methods.method import Method, Progress, Rows, in_panels, price_of_features
 
 # Of the row sums, wide enough for half precision: landmarks only say where features are.
 _SUM_TOLERANCE = 5e-3
@@ -82,12 +82,12 @@ class Landmarks(Method):
         if self.given:
             check_matrix("landmarks", self.points, (None, m))
 
-    def price(self, rows: Rows, full: bool) -> float:
+    def price(self, rows: Rows, full: bool, metric: str = "ckce") -> float:
+        """The points and the sums; before, what chooses the points."""
         n, m = rows.shape
-        n_threads = rows.n_threads
         r = float(self.count if self.given else min(self.count, n))
-        choosing = 0.0 if self.given else n * (r + 2.0 * m)
-        return choosing + (4 + n_threads) * r**2 + n_threads * 1200 * (r + m)
+        choosing = 0.0 if self.given else n * r + 2 * in_panels(n) * m
+        return max(choosing, r * (3.0 * m + 2.0 * r) + price_of_features(rows, r, full))
 
     def words(self, metric: str, n: int, m: int, seed: int) -> dict[str, str]:
         words = {"landmarks": self.name}

@@ -16,7 +16,7 @@ class Linear(Method):
     word: ClassVar[str] = "linear"
     streams: ClassVar[bool] = True
 
-    def price(self, rows: Rows, full: bool) -> float:
+    def price(self, rows: Rows, full: bool, metric: str = "ckce") -> float:
         return (2.0 + rows.n_threads) * rows.shape[1] ** 2
 
     def words(self, metric: str, n: int, m: int, seed: int) -> dict[str, str]:

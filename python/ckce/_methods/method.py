@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -72,8 +73,8 @@ class Method:
         """The same for JKCE, without options that only CKCE has."""
         return self
 
-    def price(self, rows: Rows, full: bool) -> float:
-        """Doubles that a call needs beyond its input."""
+    def price(self, rows: Rows, full: bool, metric: str = "ckce") -> float:
+        """Doubles that a call needs beyond its input, at most."""
         raise NotImplementedError
 
     def words(self, metric: str, n: int, m: int, seed: int) -> dict[str, str]:
@@ -106,6 +107,25 @@ class Method:
     def __hash__(self) -> int:
         values = self._options().items()
         return hash((type(self), *((k, _frozen(v)) for k, v in values)))
+
+
+def price_of_gram(n: int, n_threads: int, full: bool) -> float:
+    """K, its factor, and the columns that the threads solve for."""
+    return 2.0 * n**2 + n_threads * 64.0 * n * (9 if full else 4)
+
+
+def price_of_features(rows: Rows, d: float, full: bool) -> float:
+    """Sums over the rows and a block of features, in each thread; certified features, or n >= d."""
+    n, m = rows.shape
+    threads = min(rows.n_threads, math.ceil(n / 1024))
+    sums = (1.0 + threads) * d * (d + m)
+    blocks = threads * 1160.0 * (d + m)
+    return sums + blocks + d * m + (d * m + threads * 1024 * (d + 2 * m) if full else 0.0)
+
+
+def in_panels(n: int) -> float:
+    """Rows that panels take."""
+    return 128.0 * math.ceil(n / 128)
 
 
 def _same(a: Any, b: Any) -> bool:

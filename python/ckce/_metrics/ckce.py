@@ -8,7 +8,7 @@ from typing import Any
 
 from ckce import _core
 from ckce._input import KernelLike, warn
-from ckce._methods import Cholesky, Exact, Fourier, Method, better_method
+from ckce._methods import Cholesky, Exact, Fourier, Landmarks, Method, better_method, iterates
 from ckce._problem import Problem, Progress, ReductionLike, part, progress_bar, settle
 
 #: Share of value and debias term that an error must have for a warning.
@@ -151,16 +151,24 @@ def solve(
     """The problem that was solved, and the solution of each of its parts.
 
     A factor that "auto" chose must be worth its name: where its certificate exceeds the value and
-    the debias term together, another method takes its place. Where the error of random features that
-    "auto" chose is known and large, a warning says so.
+    the debias term together, another method takes its place, or a warning says so. Where the error of
+    random features that "auto" chose is known and large, a warning says that.
     """
-    chosen = problem.auto and isinstance(problem.method, Cholesky)
+    chosen = problem.auto and isinstance(problem.method, (Cholesky, Landmarks))
     solved = _solve_parts(problem, full or chosen, progress)
-    if chosen and any(not _trusted(each.solution) for each in solved):
+    trusted = all(each.solution.bound <= _terms(each.solution) for each in solved)
+    if chosen and not trusted and isinstance(problem.method, Cholesky):
         samples = problem.samples
         problem = replace(problem, method=better_method(samples.n, samples.m))
         full = full or isinstance(problem.method, Fourier)  # for its error
         solved = _solve_parts(problem, full, progress)
+    elif chosen and not trusted:
+        warn(
+            f"method='auto' took {problem.method!r}, because {problem.samples.m} classes leave nothing "
+            "better, and its bound exceeds the value; reduction=ckce.TopK(20) looks at the largest "
+            "entries, and needs no approximation of all classes",
+            RuntimeWarning,
+        )
     if problem.auto and isinstance(problem.method, Fourier):
         _warn_of_error(problem.method, [each.solution for each in solved])
     return problem, solved
@@ -176,14 +184,15 @@ def feature_error(solution: _core.Solution) -> float | None:
     return float(math.sqrt(bias**2 + variance))
 
 
-def _trusted(solution: _core.Solution) -> bool:
-    return bool(solution.bound <= solution.value + solution.debias)
+def _terms(solution: _core.Solution) -> float:
+    """What errors are compared with."""
+    return solution.value + solution.debias
 
 
 def _warn_of_error(method: Fourier, solutions: list[_core.Solution]) -> None:
     for solution in solutions:
-        error, scale = feature_error(solution), solution.value + solution.debias
-        if error is not None and error > _LARGE_ERROR * scale:
+        error = feature_error(solution)
+        if error is not None and error > _LARGE_ERROR * _terms(solution):
             more = replace(method, n_frequencies=4 * method.n_frequencies)
             warn(
                 f"method='auto' took {method!r}, whose error is about {error:.2g} where the value is "
@@ -222,12 +231,13 @@ def _solve(problem: Problem, full: bool, progress: Progress | None) -> Solved:
         )
         return Solved(solution, None)
     if isinstance(method, Exact):
-        iterates = problem.samples.n > _core.FACTORISATION_LIMIT
         solution = _core.ckce_exact(
             *problem.data,
             kernel=kernel.core(problem.bandwidth.value),
             tol=method.tol,
-            solver=_core.Solver.iterate if iterates else _core.Solver.factorise,
+            solver=_core.Solver.iterate
+            if iterates(problem.samples.n, problem.samples.m)
+            else _core.Solver.factorise,
             progress=progress,
             **settings,
         )

@@ -119,7 +119,7 @@ class Problem:
         """Refuse a problem whose matrices do not fit into memory."""
         n, m = self.samples.n, self.samples.m
         advice = self.method.advice
-        doubles = self.method.price(self.rows, full)
+        doubles = self.method.price(self.rows, full, self.metric)
         if self.kernel.gram is not None:
             doubles, advice = 4.0 * n**2, "use a named kernel, which needs no Gram matrix"
         check_memory(8.0 * doubles, f"method={self.method.word!r} with n = {n}, m = {m}", advice)
