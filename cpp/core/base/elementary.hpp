@@ -22,12 +22,15 @@ inline double double_of(std::uint64_t bits) {
   return x;
 }
 
-// exp(x) for x <= 0 (below -708: exp(-708), about 3e-308): 2^k exp(r), |r| <= log(2) / 2.
+// exp(-708) is about 3e-308: whoever stores an exponent clamps it here, because a branch within
+// the loop over exp keeps it from becoming vector code.
+constexpr double kLeastExponent = -708.0;
+
+// exp(x) for kLeastExponent <= x <= 0: 2^k exp(r), |r| <= log(2) / 2.
 inline double exp_of_negative(double x) {
   constexpr double kLog2E = 1.4426950408889634;
   constexpr double kLn2High = 0.693147180369123816490;  // its product with k is exact
   constexpr double kLn2Low = 1.90821492927058770002e-10;
-  x = x < -708.0 ? -708.0 : x;
   const double shifted = x * kLog2E + kRound;
   const double k = shifted - kRound;
   const double r = (x - k * kLn2High) - k * kLn2Low;

@@ -57,8 +57,14 @@ constexpr Index count_pieces(Index n, Index size) { return (n + size - 1) / size
 // that threads stay out of each other's pages.
 inline Index stripe_of(Index n_panels) { return std::clamp<Index>(n_panels / 32, 1, 128); }
 
-// Two registers of this instruction set. Lanes never mix, so their number does not change bits.
-constexpr int kLanes = 2 * Eigen::internal::packet_traits<double>::size;
+// A register of this instruction set, and how many there are. Lanes never mix, so neither changes
+// bits.
+using Packet = Eigen::internal::packet_traits<double>::type;
+constexpr int kWidth = Eigen::internal::packet_traits<double>::size;
+constexpr int kRegisters = EIGEN_ARCH_DEFAULT_NUMBER_OF_REGISTERS;
+
+// Two registers.
+constexpr int kLanes = 2 * kWidth;
 using Lanes = Eigen::Array<double, kLanes, 1>;
 static_assert(kPanel % kLanes == 0, "a panel is whole lanes");
 

@@ -6,45 +6,88 @@
 
 namespace ckce {
 
-// out[i] = exp(x[i]), x <= 0
-inline void exp_of_negative(const Lanes& x, double* out) {
-  for (int i = 0; i < kLanes; ++i) out[i] = exp_of_negative(x[i]);
-}
-
 // What is summed over the coordinates: sum += term(x, y).
 struct SquaredL2 {
-  static void add(Lanes& sum, const Lanes& x, double y) { sum += (x - y) * (x - y); }
+  static Packet add(const Packet& sum, const Packet& x, const Packet& y) {
+    const Packet difference = Eigen::internal::psub(x, y);
+    return Eigen::internal::pmadd(difference, difference, sum);
+  }
 };
 struct L1 {
-  static void add(Lanes& sum, const Lanes& x, double y) { sum += (x - y).abs(); }
+  static Packet add(const Packet& sum, const Packet& x, const Packet& y) {
+    return Eigen::internal::padd(sum, Eigen::internal::pabs(Eigen::internal::psub(x, y)));
+  }
 };
 struct Dot {
-  static void add(Lanes& sum, const Lanes& x, double y) { sum += x * y; }
+  static Packet add(const Packet& sum, const Packet& x, const Packet& y) {
+    return Eigen::internal::pmadd(x, y, sum);
+  }
 };
 
-// finish(i, j, sums, out) for kLanes rows i, ... of column j, where sums = sum_f term(a_if, b_jf)
-// for two panels of m columns. kColumns at a time, so that the sums stay in registers.
-template <class Term, Index kColumns, class Finish>
-void tile_columns(const double* a, const double* b, Index m, MatrixRef out, Index j,
-                  Finish finish) {
-  for (Index i = 0; i < kPanel; i += kLanes) {
-    Lanes sums[kColumns];
-    for (Index c = 0; c < kColumns; ++c) sums[c].setZero();
-    for (Index f = 0; f < m; ++f) {
-      const Lanes x = Eigen::Map<const Lanes>(a + f * kPanel + i);
-      for (Index c = 0; c < kColumns; ++c) Term::add(sums[c], x, b[f * kPanel + j + c]);
+// sums(i, j) += sum_f term(a_if, b_jf) over m columns of two panels; from zero where `from_zero`.
+// kColumns at a time, so that the sums stay in registers.
+template <class Term, int kColumns>
+void add_terms(const double* a, const double* b, Index m, bool from_zero, double* sums,
+               Index stride) {
+  using namespace Eigen::internal;
+  for (Index i = 0; i < kPanel; i += 2 * kWidth) {
+    Packet low[kColumns], high[kColumns];
+    for (int c = 0; c < kColumns; ++c) {
+      low[c] = from_zero ? pset1<Packet>(0.0) : ploadu<Packet>(sums + c * stride + i);
+      high[c] = from_zero ? pset1<Packet>(0.0) : ploadu<Packet>(sums + c * stride + i + kWidth);
     }
-    for (Index c = 0; c < kColumns; ++c) finish(i, j + c, sums[c], &out(i, j + c));
+    for (Index f = 0; f < m; ++f) {
+      const Packet x_low = ploadu<Packet>(a + f * kPanel + i);
+      const Packet x_high = ploadu<Packet>(a + f * kPanel + i + kWidth);
+      for (int c = 0; c < kColumns; ++c) {
+        const Packet y = pset1<Packet>(b[f * kPanel + c]);
+        low[c] = Term::add(low[c], x_low, y);
+        high[c] = Term::add(high[c], x_high, y);
+      }
+    }
+    for (int c = 0; c < kColumns; ++c) {
+      pstoreu(sums + c * stride + i, low[c]);
+      pstoreu(sums + c * stride + i + kWidth, high[c]);
+    }
   }
 }
 
-// All columns of out.
-template <class Term, class Finish>
-void tile_of(const double* a, const double* b, Index m, MatrixRef out, Finish finish) {
-  constexpr Index kColumns = 8;
+// out(i, j) = sum_f term(a_if, b_jf) for two panels of m columns. Each column goes to end(j,
+// column) while it is in L1.
+template <class Term, class End>
+void tile_of(const double* a, const double* b, Index m, MatrixRef out, End end) {
+  constexpr int kColumns = kRegisters / 4;  // half of the registers hold sums
   const Index whole = out.cols() / kColumns * kColumns;
-  for (Index j = 0; j < whole; j += kColumns) tile_columns<Term, kColumns>(a, b, m, out, j, finish);
-  for (Index j = whole; j < out.cols(); ++j) tile_columns<Term, 1>(a, b, m, out, j, finish);
+  Index f = 0;
+  do {  // few f at a time, because panels of many would not stay in cache
+    const Index terms = std::min(kFewClasses, m - f);
+    const double* x = a + f * kPanel;
+    const double* y = b + f * kPanel;
+    const bool last = f + terms == m;
+    for (Index j = 0; j < out.cols();) {
+      const Index columns = j < whole ? kColumns : 1;
+      double* sums = out.col(j).data();
+      if (j < whole)
+        add_terms<Term, kColumns>(x, y + j, terms, f == 0, sums, out.outerStride());
+      else
+        add_terms<Term, 1>(x, y + j, terms, f == 0, sums, out.outerStride());
+      for (const Index next = j + columns; j < next; ++j)
+        if (last) end(j, out.col(j).data());
+    }
+    f += terms;
+  } while (f < m);
+}
+
+// column -> exp(exponent(row, column)) in place: for kWidth rows at a time.
+template <class Exponent>
+void exp_of_column(double* column, Exponent exponent) {
+  using namespace Eigen::internal;
+  for (Index i = 0; i < kPanel; i += kWidth) {
+    const Packet x = exponent(i, ploadu<Packet>(column + i));
+    pstoreu(column + i, pmax(pmin(x, pset1<Packet>(0.0)), pset1<Packet>(kLeastExponent)));
+  }
+  // The count is fixed: the compiler leaves no scalar code behind.
+  for (Index i = 0; i < kPanel; ++i) column[i] = exp_of_negative(column[i]);
 }
 
 }  // namespace ckce

@@ -1,6 +1,8 @@
 // k(p, q) = exp(-|p - q|^2 / (2 bandwidth^2)), the second term of eq. (8) of the paper.
 #pragma once
 
+#include <algorithm>
+
 #include "core/kernels/distances.hpp"
 #include "core/kernels/kernel.hpp"
 #include "core/linalg/products.hpp"
@@ -31,30 +33,30 @@ class Gaussian : public Kernel {
   }
 
   void tile(const Points& a, Index i, const Points& b, Index j, MatrixRef out) const override {
+    using namespace Eigen::internal;
     const Index m = a.q.width();
     if (!a.expanded || !b.expanded) {
-      const double scale = -0.5 / (bandwidth_ * bandwidth_);
-      tile_of<SquaredL2>(a.q.panel(i).data(), b.q.panel(j).data(), m, out,
-                         [scale](Index, Index, const Lanes& sums, double* to) {
-                           exp_of_negative(scale * sums, to);
-                         });
-      return;
+      const Packet scale = pset1<Packet>(-std::min(0.5 / bandwidth_ / bandwidth_, 1e300));
+      return tile_of<SquaredL2>(
+          a.q.panel(i).data(), b.q.panel(j).data(), m, out, [&](Index, double* k) {
+            exp_of_column(k, [&](Index, const Packet& sum) { return pmul(scale, sum); });
+          });
     }
     const double* a_x = a.x.panel(i).data();
     const double* b_x = b.x.panel(j).data();
     const double* a_half = a.half_norms.col(i).data();
     const double* b_half = b.half_norms.col(j).data();
     // -|x - y|^2 / 2 = <x, y> - |x|^2 / 2 - |y|^2 / 2
-    const auto finish = [&](Index row, Index column, const Lanes& dots, double* to) {
-      const Lanes exponents = dots - Eigen::Map<const Lanes>(a_half + row) - b_half[column];
-      exp_of_negative(exponents.min(0.0), to);
+    const auto finish = [&](Index column, double* k) {
+      const Packet b_norm = pset1<Packet>(b_half[column]);
+      exp_of_column(k, [&](Index row, const Packet& dot) {
+        return psub(psub(dot, ploadu<Packet>(a_half + row)), b_norm);
+      });
     };
     if (m <= kFewClasses) return tile_of<Dot>(a_x, b_x, m, out, finish);
     out.setZero();
     add_product_nt(out, 1.0, a.x.panel(i), b.x.panel(j).topRows(out.cols()));
-    for (Index column = 0; column < out.cols(); ++column)
-      for (Index row = 0; row < kPanel; row += kLanes)
-        finish(row, column, Eigen::Map<const Lanes>(&out(row, column)), &out(row, column));
+    for (Index column = 0; column < out.cols(); ++column) finish(column, out.col(column).data());
   }
 
  protected:

@@ -14,10 +14,11 @@ class Laplace : public Kernel {
   double bandwidth() const override { return bandwidth_; }
 
   void tile(const Points& a, Index i, const Points& b, Index j, MatrixRef out) const override {
-    tile_of<L1>(a.q.panel(i).data(), b.q.panel(j).data(), a.q.width(), out,
-                [this](Index, Index, const Lanes& sums, double* to) {
-                  exp_of_negative(scale_ * sums, to);
-                });
+    using namespace Eigen::internal;
+    const Packet scale = pset1<Packet>(scale_);
+    tile_of<L1>(a.q.panel(i).data(), b.q.panel(j).data(), a.q.width(), out, [&](Index, double* k) {
+      exp_of_column(k, [&](Index, const Packet& sum) { return pmul(scale, sum); });
+    });
   }
 
  protected:

@@ -11,44 +11,57 @@ namespace ckce {
 // out (kPanel, kColumns) += tile v
 template <int kColumns>
 void add_tile_columns(const double* tile, const double* v, double* out) {
-  for (Index i = 0; i < kPanel; i += kLanes) {
-    Lanes sums[kColumns];
-    for (int c = 0; c < kColumns; ++c) sums[c] = Eigen::Map<const Lanes>(out + c * kPanel + i);
-    for (Index j = 0; j < kPanel; ++j) {
-      const Lanes t = Eigen::Map<const Lanes>(tile + j * kPanel + i);
-      for (int c = 0; c < kColumns; ++c) sums[c] += t * v[c * kPanel + j];
+  using namespace Eigen::internal;
+  for (Index i = 0; i < kPanel; i += 2 * kWidth) {
+    Packet low[kColumns], high[kColumns];
+    for (int c = 0; c < kColumns; ++c) {
+      low[c] = ploadu<Packet>(out + c * kPanel + i);
+      high[c] = ploadu<Packet>(out + c * kPanel + i + kWidth);
     }
-    for (int c = 0; c < kColumns; ++c) Eigen::Map<Lanes>(out + c * kPanel + i) = sums[c];
+    for (Index j = 0; j < kPanel; ++j) {
+      const Packet t_low = ploadu<Packet>(tile + j * kPanel + i);
+      const Packet t_high = ploadu<Packet>(tile + j * kPanel + i + kWidth);
+      for (int c = 0; c < kColumns; ++c) {
+        const Packet x = pset1<Packet>(v[c * kPanel + j]);
+        low[c] = pmadd(t_low, x, low[c]);
+        high[c] = pmadd(t_high, x, high[c]);
+      }
+    }
+    for (int c = 0; c < kColumns; ++c) {
+      pstoreu(out + c * kPanel + i, low[c]);
+      pstoreu(out + c * kPanel + i + kWidth, high[c]);
+    }
   }
 }
 
 // out (kPanel, kColumns) += tile' v
 template <int kColumns>
 void add_tile_columns_tn(const double* tile, const double* v, double* out) {
-  constexpr int kWidth = Eigen::internal::packet_traits<double>::size;
-  constexpr int kRows = kColumns <= 5 ? 4 : 2;  // of out at a time
-  using Packet = Eigen::Array<double, kWidth, 1>;
+  using namespace Eigen::internal;
+  constexpr int kRows = 4 * kColumns + 5 <= kRegisters ? 4 : 2;  // of out at a time
   for (Index j = 0; j < kPanel; j += kRows) {
     Packet sums[kRows][kColumns];
-    for (auto& row : sums)
-      for (Packet& sum : row) sum.setZero();
+    for (int r = 0; r < kRows; ++r)
+      for (int c = 0; c < kColumns; ++c) sums[r][c] = pset1<Packet>(0.0);
     for (Index i = 0; i < kPanel; i += kWidth) {
-      Packet x[kColumns];
-      for (int c = 0; c < kColumns; ++c) x[c] = Eigen::Map<const Packet>(v + c * kPanel + i);
-      for (int r = 0; r < kRows; ++r) {
-        const Packet t = Eigen::Map<const Packet>(tile + (j + r) * kPanel + i);
-        for (int c = 0; c < kColumns; ++c) sums[r][c] += t * x[c];
+      Packet t[kRows];
+      for (int r = 0; r < kRows; ++r) t[r] = ploadu<Packet>(tile + (j + r) * kPanel + i);
+      for (int c = 0; c < kColumns; ++c) {
+        const Packet x = ploadu<Packet>(v + c * kPanel + i);
+        for (int r = 0; r < kRows; ++r) sums[r][c] = pmadd(t[r], x, sums[r][c]);
       }
     }
     for (int r = 0; r < kRows; ++r)
-      for (int c = 0; c < kColumns; ++c) out[c * kPanel + j + r] += sums[r][c].sum();
+      for (int c = 0; c < kColumns; ++c) out[c * kPanel + j + r] += predux(sums[r][c]);
   }
 }
 
-// Calls step(first column, integral_constant<columns>) with at most 8 columns at a time, evenly.
+// Calls step(first column, integral_constant<columns>) with few columns at a time, evenly: two
+// registers of sums for each, and three for what is multiplied.
 template <class Step>
 void in_column_groups(Index columns, Step step) {
-  const Index groups = (columns + 7) / 8;
+  constexpr Index kMost = std::min(8, (kRegisters - 3) / 2);
+  const Index groups = (columns + kMost - 1) / kMost;
   const Index width = (columns + groups - 1) / groups;
   for (Index first = 0; first < columns; first += width) {
     switch (std::min(width, columns - first)) {
