@@ -44,7 +44,7 @@ def test_refused(refusal):
 HARMLESS = {"show_config", "copy", "reset", "to_bytes", "attribution", "to_dict", "to_frame"}
 
 
-METHODS = {"Blocks", "Cholesky", "Exact", "Fourier", "Landmarks"}
+METHODS = {"Blocks", "Cholesky", "Exact", "Fourier", "Landmarks", "TopK", "TopKPredictions"}
 MADE = {"CKCEAccumulator"} | METHODS  # classes that users make
 
 

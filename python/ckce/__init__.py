@@ -15,6 +15,7 @@ _ROOMS = {
     "_compare.shift": ("shift_curve",),
     "_compare.verdict": ("CommonGround",),
     "_config": ("show_config",),
+    "_input.top_k_predictions": ("TopKPredictions",),
     "_methods.blocks": ("Blocks",),
     "_methods.cholesky": ("Cholesky",),
     "_methods.exact": ("Exact",),

@@ -30,6 +30,9 @@ from ckce._compare.verdict import (
 from ckce._config import (
     show_config as show_config,
 )
+from ckce._input.top_k_predictions import (
+    TopKPredictions as TopKPredictions,
+)
 from ckce._methods.blocks import (
     Blocks as Blocks,
 )

@@ -590,6 +590,157 @@ def _gone():
             yield Refusal(f"{entry}({name}=)", call, TypeError, (name,), (Y, Q))
 
 
+TOP = np.array([[0.6, 0.3], [0.5, 0.2], [0.9, 0.1]])
+IDS = np.array([[7, 4], [4, 9], [7, 1]])
+SHORT = ckce.TopKPredictions([[0.6, 0.3], [0.5], [0.9, 0.1]], ids=[[7, 4], [4], [7, 1]])
+
+
+def _top_k():
+    """The k largest entries of predictions."""
+    for k, error, fragment in [
+        (0, ValueError, "k must be at least 1, got 0"),
+        (2.0, TypeError, "k must be an integer, got 2.0"),
+        (True, TypeError, "k must be an integer, got True"),
+        ("20", TypeError, "k must be an integer, got '20'"),
+    ]:
+        yield Refusal(f"TopK({k!r})", partial(ckce.TopK, k), error, (fragment,))
+    sentinel, nan, late = TOP.copy(), TOP.copy(), TOP.copy()
+    sentinel[1, 1], nan[1], late[1, 0] = -9999.0, np.nan, np.nan
+    logs = np.log(TOP)
+    for name, probs, options, error, fragment in [
+        ("sentinel", sentinel, {}, ValueError, "probs row 1 holds -9999.0, OpenAI's"),
+        ("negative", -TOP, {}, ValueError, "probs row 0 has a negative entry"),
+        ("log-probabilities", logs, {}, ValueError, "pass input='log_probs' if they are"),
+        ("no entry", nan, {}, ValueError, "probs row 1 has no entry, which is no prediction"),
+        ("NaN first", late, {}, ValueError, "probs row 1 has NaN before other entries"),
+        ("sums", 1.1 * TOP, {}, ValueError, "probs row 2 sums to 1.1, expected at most 1 (1 of 3"),
+        ("above 1", 3 * TOP, {}, ValueError, "row 0 has a larger entry, expected probabilities"),
+        (
+            "above 0",
+            -logs,
+            {"input": "log_probs"},
+            ValueError,
+            "expected log-probabilities, at mos",
+        ),
+        (
+            "unsorted",
+            TOP[:, ::-1],
+            {},
+            ValueError,
+            "row 0 is not in decreasing order, so that ranks",
+        ),
+        ("logits", TOP, {"input": "logits"}, ValueError, "input must be one of ['probs', 'log_pr"),
+        ("one row", TOP[0], {}, ValueError, "probs must have shape (n_samples, k), got (2,)"),
+        (
+            "no columns",
+            TOP[:, :0],
+            {},
+            ValueError,
+            "probs must have shape (n_samples, k), got (3, 0",
+        ),
+        ("words", TOP.astype(str), {}, TypeError, "probs must hold real numbers"),
+        ("twice", TOP, {"ids": 0 * IDS}, ValueError, "ids row 0 has the same id twice; add their"),
+        ("fewer ids", TOP, {"ids": IDS[:, :1]}, ValueError, "ids must have the shape of probs"),
+        ("ids", TOP, {"ids": IDS + 0.5}, TypeError, "ids must hold integers or strings"),
+    ]:
+        call = partial(ckce.TopKPredictions, probs, **options)
+        yield Refusal(f"TopKPredictions: {name}", call, error, (fragment,), (probs,))
+    top, ranks = ckce.TopKPredictions(TOP, IDS), ckce.TopKPredictions(TOP)
+    ids, two = [7, 4, 1], {"reduction": ckce.TopK(2)}
+    for name, y, q, options, error, fragment in [
+        (
+            "no reduction",
+            ids,
+            top,
+            {},
+            ValueError,
+            "reduction must be ckce.TopK(k), k <= 2, or 'to",
+        ),
+        (
+            "by class",
+            ids,
+            top,
+            {"reduction": "class_wise"},
+            ValueError,
+            "got 'class_wise': the othe",
+        ),
+        ("more", ids, top, {"reduction": ckce.TopK(3)}, ValueError, "asks for more than the 2 ent"),
+        (
+            "short",
+            ids,
+            SHORT,
+            two,
+            ValueError,
+            "asks for more entries than row 1 has: 1, and others",
+        ),
+        (
+            "ranks",
+            [0, 3, 1],
+            ranks,
+            two,
+            ValueError,
+            "y_true row 1 is 3, expected a rank from 0 to 2",
+        ),
+        ("negative rank", [0, -1, 1], ranks, two, ValueError, "row 1 is -1, expected a rank"),
+        ("ranks as floats", [0.0, 1.0, 1.0], ranks, two, TypeError, "y_true must hold ranks, got"),
+        (
+            "ids as words",
+            ["a", "b", "c"],
+            top,
+            two,
+            TypeError,
+            "y_true must hold ids of the kind of",
+        ),
+        ("fewer labels", [7, 4], top, two, ValueError, "must have the same number of rows"),
+        (
+            "labels",
+            ids,
+            top,
+            {**two, "labels": [7, 4]},
+            ValueError,
+            "labels must be None with ckce.T",
+        ),
+        (
+            "input",
+            ids,
+            top,
+            {**two, "input": "logits"},
+            ValueError,
+            "input belongs to ckce.TopKPred",
+        ),
+        (
+            "normalize",
+            ids,
+            top,
+            {**two, "normalize": True},
+            ValueError,
+            "normalize=True needs all cl",
+        ),
+    ]:
+        call = partial(ckce.ckce, y, q, **options)
+        yield Refusal(f"ckce: top k, {name}", call, error, (fragment,))
+    lacks = ckce.TopKPredictions([[0.5, 0.5], [1.0, 0.0]])
+    call = partial(ckce.ckce, [0, 1], lacks, **two)
+    words = ("y_true row 1 is 1, the rank of an entry that its row lacks",)
+    yield Refusal("ckce: top k, absent", call, ValueError, words)
+    for entry in ("ece", "brier", "log_loss", "accuracy", "brier_decomposition"):
+        call = partial(getattr(ckce, entry), ids, top)
+        words = ("y_prob must hold all classes here, got ckce.TopKPredictions",)
+        yield Refusal(f"{entry}: top k", call, TypeError, words)
+    both = {"a": top, "b": np.full((3, 10), 0.1)}
+    call = partial(ckce.compare, ids, both, **two)
+    yield Refusal("compare: top k", call, ValueError, ("one shape",))
+    both = {"a": top, "b": np.full((3, 3), 1 / 3)}
+    call = partial(ckce.compare, {"a": ids, "b": [0, 1, 2]}, both, **two)
+    yield Refusal("compare: top k and all", call, ValueError, ("got some of both",))
+    for entry in ("evaluate", "estimate", "jkce", "calibration_test", "report"):
+        call = partial(getattr(ckce, entry), ids, top)
+        yield Refusal(f"{entry}: top k", call, ValueError, ("reduction must be ckce.TopK(k)",))
+    acc = ckce.CKCEAccumulator(50)
+    call = partial(acc.update, ids, top)
+    yield Refusal("update: top k", call, ValueError, ("reduction must be ckce.TopK(k)",), (acc,))
+
+
 def _bad_methods():
     """Options of methods are checked where they are given."""
     for method, options, error, fragment in [
@@ -1109,6 +1260,7 @@ CATALOGUE = [
     *_bad_options(),
     *_gone(),
     *_bad_methods(),
+    *_top_k(),
     *_bad_scores(),
     *_bad_choices(),
     *_bad_landmarks(),

@@ -35,7 +35,7 @@ def check_models(y_true: Any, y_prob: Any, **options: Any) -> dict[str, Samples]
     for name, probs in y_prob.items():
         truth = y_true[name] if isinstance(y_true, Mapping) else y_true
         try:
-            models[name] = check_samples(truth, probs, **options)
+            models[name] = check_samples(truth, probs, ranked=True, **options)
         except (TypeError, ValueError) as error:
             raise within(f"model {name!r}", error) from None
         found = models[name].probs.shape
@@ -46,6 +46,11 @@ def check_models(y_true: Any, y_prob: Any, **options: Any) -> dict[str, Samples]
                 f"all models must have predictions of one shape, since rows are paired, got {shape} "
                 f"and {found} for model {name!r}"
             )
+    if len({samples.ranked is None for samples in models.values()}) > 1:
+        raise ValueError(
+            "all models must have all classes, or all ckce.TopKPredictions, got some of both; pass "
+            "the k largest entries of each"
+        )
     return models
 
 

@@ -199,7 +199,9 @@ def _check_cells(y_true: Any, y_prob: Any, groups: Any, **options: Any) -> dict[
         cells[name] = []
         for k in range(count):
             try:
-                samples = check_samples(truths[k], sets[k], groups=grouped[k], **options)
+                samples = check_samples(
+                    truths[k], sets[k], groups=grouped[k], ranked=True, **options
+                )
                 cells[name].append(samples)
             except (TypeError, ValueError) as error:
                 raise type(error)(f"model {name!r}, shift {k}: {error}") from None

@@ -5,7 +5,7 @@ behind the door checks again.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ from ckce import _core
 from ckce._input import arrays
 from ckce._input.groups import as_groups, recoded
 from ckce._input.options import check_bool, check_choice
-from ckce._input.words import InputError, warn
+from ckce._input.top_k_predictions import Ranked, TopKPredictions, rank_names
+from ckce._input.words import InputError, InputTypeError, warn
 
 INPUTS = ("probs", "logits", "log_probs")
 _SUM_TOLERANCE = 1e-5
@@ -36,6 +37,8 @@ class Samples:
     unchecked: float | None = None
     #: The group of each row, 0, 1, 2, ... in the order of first rows; none: independent rows.
     groups: NDArray[np.int64] | None = None
+    #: Set if the columns are ranks, the last one "other", until a reduction has cut them.
+    ranked: Ranked | None = None
 
     @property
     def n(self) -> int:
@@ -71,14 +74,19 @@ def check_samples(
     scan: bool = True,
     n_classes: int | None = None,
     groups: Any = None,
+    ranked: bool = False,
 ) -> Samples:
     """Check a calibration set; rows of weight zero are dropped.
 
     Without `scan` the numbers may be left `unchecked`, for a pass that checks and computes. With
-    `n_classes` it is a batch of a stream with so many classes, and no row may be left of it.
+    `n_classes` it is a batch of a stream with so many classes, and no row may be left of it. With
+    `ranked` the largest entries alone will do.
     """
     check_input(input, normalize)
     truth = arrays.as_array("y_true", y_true)
+    if isinstance(y_prob, TopKPredictions):
+        samples = _of_ranks(truth, y_prob, labels, input, normalize, ranked)
+        return _counted(samples, sample_weight, groups, n_classes is not None)
     probs = arrays.as_array("y_prob", y_prob)
     arrays.check_swapped(truth, probs)
     arrays.check_rows(
@@ -107,7 +115,13 @@ def check_samples(
         indices = indices.copy()
     report = _core.validate(probs, indices, sum_tolerance=tolerance, n_threads=n_threads)
     raise_for(report, n, m, check_sums=True, probs=probs)
-    weights, codes = arrays.as_weights(sample_weight, n), as_groups(groups, n)
+    return _counted(Samples(indices, probs, None, names, prepared), sample_weight, groups, stream)
+
+
+def _counted(samples: Samples, sample_weight: Any, groups: Any, stream: bool) -> Samples:
+    """The samples with weights and groups; rows of weight zero are dropped."""
+    weights, codes = arrays.as_weights(sample_weight, samples.n), as_groups(groups, samples.n)
+    probs, indices = samples.probs, samples.labels
     if weights is not None and not stream:
         if not weights.any():
             raise InputError("sample_weight must not be zero everywhere")
@@ -118,7 +132,37 @@ def check_samples(
         codes = None if codes is None else codes[kept]
     if codes is not None:
         codes = recoded(codes)
-    return Samples(indices, probs, weights, names, prepared, groups=codes)
+    return replace(samples, labels=indices, probs=probs, weights=weights, groups=codes)
+
+
+def _of_ranks(
+    truth: NDArray[Any],
+    top: TopKPredictions,
+    labels: Any,
+    input: str,
+    normalize: bool,
+    wanted: bool,
+) -> Samples:
+    """Samples whose columns are ranks."""
+    if not wanted:
+        raise InputTypeError(
+            "y_prob must hold all classes here, got ckce.TopKPredictions; it is for functions with "
+            "reduction=ckce.TopK(k)"
+        )
+    if input != "probs":
+        raise ValueError(
+            f"input belongs to ckce.TopKPredictions(probs, input={input!r}), got it beside one"
+        )
+    if normalize:
+        raise ValueError("normalize=True needs all classes, got ckce.TopKPredictions")
+    if labels is not None:
+        raise ValueError(
+            "labels must be None with ckce.TopKPredictions, whose ids name the classes"
+        )
+    _check_truth(truth, len(top))
+    prepared = "top_k" if top.input == "probs" else f"top_k,{top.input}"
+    names = rank_names(top.k)
+    return Samples(top.ranks(truth), top.with_rest(), None, names, prepared, ranked=top.ranked())
 
 
 def check_input(input: object, normalize: object) -> None:

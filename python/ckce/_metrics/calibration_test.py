@@ -142,6 +142,7 @@ def calibration_test(
         input=input,
         normalize=normalize,
         n_threads=settings.n_threads,
+        ranked=True,
     )
     return replace(run_test(samples, settings, count, statistic, progress), level=level)
 

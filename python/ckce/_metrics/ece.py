@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -329,7 +329,14 @@ def check_binning(variant: object, strategy: object, n_bins: object) -> int:
 def scalar_bins(
     samples: Samples, variant: str, strategy: str, n_bins: int, n_threads: int
 ) -> _core.ScalarBins:
-    """Bins of the confidence, or of each class's probability; checks what is unchecked."""
+    """Bins of the confidence, or of each class's probability; checks what is unchecked.
+
+    The confidence of ranks is the first, although the rest may be larger: the first group.
+    """
+    if samples.ranked is not None and variant == "top_label":
+        variant = "class_wise"
+        labels = np.minimum(samples.labels, 1)
+        samples = replace(samples, labels=labels, probs=samples.probs[:, :2])
     table = _core.ece_scalar(
         samples.probs,
         samples.labels,
@@ -370,7 +377,8 @@ def ece_estimate_of(
         value = _finish(occupied.gaps, norm, debias)
     else:
         table = scalar_bins(samples, variant, strategy, bins, n_threads)
-        groups = np.array([_finish(gaps, norm, debias) for gaps in table.gaps])
+        kept = table.gaps[:1] if variant == "top_label" else table.gaps
+        groups = np.array([_finish(gaps, norm, debias) for gaps in kept])
         value = float(groups.mean())
         with np.errstate(invalid="ignore"):  # 0 / 0 in empty bins
             arrays = [table.edges, table.prob / table.weight, table.hits / table.weight]

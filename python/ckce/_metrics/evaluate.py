@@ -126,6 +126,7 @@ def evaluate(
         normalize=normalize,
         n_threads=threads,
         groups=groups,
+        ranked=True,
     )
     scores = scores_of(samples, threads)
     ece = {

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ckce import _core
 from ckce._input import Samples, check_bool, check_samples, check_threads
 from ckce._metrics.ece import check_binning, scalar_bins, simplex_bins
@@ -12,12 +15,41 @@ from ckce._problem import top_label
 from ckce._results import Facts, number
 
 
-def scores_of(samples: Samples, n_threads: int) -> _core.Scores:
+@dataclass(frozen=True)
+class _RankScores:
+    """Sums over samples whose columns are ranks: the first is the predicted class."""
+
+    hits: float
+    confidence: float
+    brier: float
+    log_loss: float
+    sharpness: float
+    weight: float
+    residual: NDArray[np.float64]
+    labels: NDArray[np.float64]
+
+
+def scores_of(samples: Samples, n_threads: int) -> _core.Scores | _RankScores:
     """The sums of all scoring rules over checked samples."""
-    return _core.scores(samples.probs, samples.labels, samples.weights, n_threads=n_threads)
+    sums = _core.scores(samples.probs, samples.labels, samples.weights, n_threads=n_threads)
+    if samples.ranked is None:
+        return sums
+    weights = np.ones(samples.n) if samples.weights is None else samples.weights
+    return _RankScores(
+        hits=float(weights[samples.labels == 0].sum()),
+        confidence=float(weights @ samples.probs[:, 0]),
+        brier=sums.brier,
+        log_loss=sums.log_loss,
+        sharpness=sums.sharpness,
+        weight=sums.weight,
+        residual=sums.residual,
+        labels=sums.labels,
+    )
 
 
-def _scores(y_true: Any, y_prob: Any, *, n_threads: int | None, **options: Any) -> _core.Scores:
+def _scores(
+    y_true: Any, y_prob: Any, *, n_threads: int | None, **options: Any
+) -> _core.Scores | _RankScores:
     threads = check_threads(n_threads)
     return scores_of(check_samples(y_true, y_prob, n_threads=threads, **options), threads)
 

@@ -24,6 +24,7 @@ from ckce._problem.reduction import (
     check_single,
     one_vs_rest,
     read_reduction,
+    reduce_samples,
     top_label,
 )
 from ckce._problem.regularization import Regularization, check_regularization, choose_by_loo

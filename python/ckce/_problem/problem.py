@@ -28,6 +28,7 @@ from ckce._problem.reduction import (
     TopK,
     all_one_vs_rest,
     check_reduction,
+    reduce_samples,
 )
 from ckce._problem.regularization import (
     Regularization,
@@ -171,7 +172,7 @@ class Settings:
 
     def reduce(self, samples: Samples) -> Samples:
         """The samples of the reduced problem, but for "class_wise"."""
-        return samples if self.reduction is None else self.reduction.apply(samples, self.n_threads)
+        return reduce_samples(samples, self.reduction, self.n_threads)
 
 
 def check_settings(
@@ -241,6 +242,7 @@ def settle(
         n_threads=settings.n_threads,
         groups=groups,
         scan=not isinstance(settings.reduction, TopK),  # which checks what it reads
+        ranked=True,
     )
     return problem_of(metric, samples, settings)
 

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckce import _core
-from ckce._input import Samples, check_choice, check_count, raise_for
+from ckce._input import Samples, check_choice, check_count, raise_for, rank_names, rest_of
+from ckce._input.top_k_predictions import Ranked
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ class TopK:
     @property
     def classes(self) -> tuple[str, ...]:
         """What the reduced classes are called."""
-        return (*(f"rank {j + 1}" for j in range(self.k)), "other")
+        return rank_names(self.k)
 
     def n_classes(self, m: int) -> int:
         return self.k + 1
@@ -114,6 +115,8 @@ class TopK:
 
     def apply(self, samples: Samples, n_threads: int) -> Samples:
         """The samples by rank; numbers that are still to be checked are checked here."""
+        if samples.ranked is not None:
+            return self._of_ranks(samples, samples.ranked)
         self.check(samples.m)
         tolerance = samples.unchecked
         probs, ranks, report = _core.top_k(
@@ -126,6 +129,24 @@ class TopK:
         if tolerance is not None:
             raise_for(report, samples.n, samples.m, check_sums=True, probs=samples.probs)
         return replace(samples, labels=ranks, probs=probs, names=self.classes, unchecked=None)
+
+    def _of_ranks(self, samples: Samples, ranked: Ranked) -> Samples:
+        """Fewer of the ranks that are known."""
+        if self.k >= samples.m:
+            raise ValueError(
+                f"reduction={self!r} asks for more than the {samples.m - 1} entries of "
+                f"ckce.TopKPredictions; pass ckce.TopK({samples.m - 1})"
+            )
+        if self.k > ranked.known:
+            raise ValueError(
+                f"reduction={self!r} asks for more entries than row {ranked.row} has: "
+                f"{ranked.known}, and others have the rest; pass ckce.TopK({ranked.known})"
+            )
+        probs, labels = samples.probs, samples.labels
+        if self.k < samples.m - 1:
+            kept = samples.probs[:, : self.k]
+            probs, labels = np.column_stack([kept, rest_of(kept)]), np.minimum(labels, self.k)
+        return replace(samples, labels=labels, probs=probs, names=self.classes, ranked=None)
 
 
 Reduction: TypeAlias = TopLabel | ClassWise | TopK
@@ -148,6 +169,17 @@ def check_reduction(value: object, known: tuple[str, ...] = REDUCTIONS) -> Reduc
         raise type(error)(f"{error}; or pass ckce.TopK(k)") from None
 
 
+def reduce_samples(samples: Samples, reduction: Reduction | None, n_threads: int) -> Samples:
+    """The samples of the reduced problem; those that need a reduction must have one."""
+    if samples.ranked is not None and not isinstance(reduction, (TopLabel, TopK)):
+        raise ValueError(
+            f"reduction must be ckce.TopK(k), k <= {samples.m - 1}, or 'top_label' with "
+            f"ckce.TopKPredictions, got {None if reduction is None else reduction.word!r}: the other "
+            "entries are unknown"
+        )
+    return samples if reduction is None else reduction.apply(samples, n_threads)
+
+
 def check_single(value: object) -> Single | None:
     """One of the reductions to one problem, or None."""
     found = check_reduction(value, (TopLabel.word,))
@@ -163,6 +195,8 @@ def read_reduction(word: object) -> Single | None:
 
 def top_label(samples: Samples) -> Samples:
     """Was the predicted class (the first maximum) right? Predictions [1 - c, c]."""
+    if samples.ranked is not None:
+        return replace(_binary(samples.labels == 0, samples.probs[:, 0], samples), ranked=None)
     predicted = samples.probs.argmax(axis=1)
     confidence = np.take_along_axis(samples.probs, predicted[:, None], axis=1)[:, 0]
     return _binary(predicted == samples.labels, confidence, samples)

@@ -290,6 +290,7 @@ def reliability_diagram(
             input=input,
             normalize=normalize,
             n_threads=threads,
+            ranked=True,
         )
         problems, shown = _problems(target, samples, samples.classes)
         for of, binary in problems:

@@ -21,7 +21,7 @@ from ckce._input import (
     write_file,
 )
 from ckce._methods import Landmarks, Method, warn_of_missing
-from ckce._problem import MEDIAN_ROWS, Bandwidth, ReductionLike, TopK, median_of
+from ckce._problem import MEDIAN_ROWS, Bandwidth, ReductionLike, TopK, median_of, reduce_samples
 from ckce._stream import codec, state_file
 from ckce._stream.config import StreamConfig, without_bandwidth
 from ckce._stream.engine import Engine
@@ -272,11 +272,11 @@ class CKCEAccumulator:
             n_threads=self._n_threads,
             n_classes=config.n_classes,
             scan=not isinstance(config.reduction, TopK),  # which checks what it reads
+            ranked=True,
         )
         if samples.n == 0:
             return
-        if config.reduction is not None:
-            samples = config.reduction.apply(samples, self._n_threads)
+        samples = reduce_samples(samples, config.reduction, self._n_threads)
         held = False
         if self._engine is None:
             with self._lock:

@@ -31,6 +31,7 @@ from ckce._problem import (
     check_single,
     default_bandwidth,
     median_of,
+    reduce_samples,
 )
 from ckce._stream.config import StreamConfig
 
@@ -103,13 +104,13 @@ def settle_on_sample(
         input=options.get("input", "probs"),
         normalize=options.get("normalize", False),
         n_threads=threads,
+        ranked=True,
     )
     n_classes, numbered = samples.m, tuple(range(samples.m))
-    if samples.classes != numbered:
+    if samples.classes != numbered and samples.ranked is None:
         options["labels"] = samples.classes
     reduction = check_single(options.get("reduction"))
-    if reduction is not None:
-        samples = reduction.apply(samples, threads)
+    samples = reduce_samples(samples, reduction, threads)
     m = samples.m
     kernel = check_named_kernel(options.get("kernel", "linear_gaussian"))
     seed = check_seed(options.get("random_state", 0))
