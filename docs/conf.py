@@ -173,12 +173,29 @@ def resolve_links(app, docname, content):
         return link[1] + os.path.relpath(found, (DOCS / docname).parent) + link[3]
 
     content[0] = LINK.sub(page, content[0])
-    if docname == "index":  # pages that no list names come at the end of the guide
-        known = set(re.findall(r"^[\w/]+$", content[0], re.MULTILINE))
-        others = sorted(
-            path.stem for path in DOCS.glob("*.md") if path.stem not in known | {"index"}
-        )
-        content[0] = content[0].replace("% other pages of the guide", "\n".join(others))
+    if (
+        docname == "index"
+    ):  # pages that no list names come at the end of the guide or the background
+        known = set(re.findall(r"^[\w/]+$", content[0], re.MULTILINE)) | {"index"}
+        guide = sorted(path.stem for path in DOCS.glob("*.md") if path.stem not in known)
+        background = sorted(page for page in SOURCES if page not in known)
+        content[0] = content[0].replace("% other pages of the guide", "\n".join(guide))
+        content[0] = content[0].replace("% other studies", "\n".join(background))
+
+
+def escape_norms(app, what, name, obj, options, lines):
+    """Let docstrings say |q|^2: a bar is no substitution, except in code and formulas."""
+    inside = None  # the indentation of the directive that we are in
+    for number, line in enumerate(lines):
+        indent = len(line) - len(line.lstrip())
+        if inside is not None and line.strip() and indent <= inside:
+            inside = None
+        if inside is None and re.match(r"\s*\.\. \w+::|.*::$", line):
+            inside = indent
+        elif inside is None and not re.match(r"\s*(>>>|\.\.\.) ", line):
+            parts = re.split(r"(``.*?``|`.*?`)", line)
+            parts[::2] = [re.sub(r"(?<!\\)\|", r"\\|", part) for part in parts[::2]]
+            lines[number] = "".join(parts)
 
 
 def name_role(role, rawtext, text, lineno, inliner, options=None, content=None):
@@ -212,6 +229,7 @@ def setup(app):
     """What Sphinx calls."""
     app.add_html_math_renderer("mathml", (mathml, None), (mathml, None))
     roles.register_local_role("name", name_role)
+    app.connect("autodoc-process-docstring", escape_norms, priority=100)
     app.connect("source-read", resolve_links)
 
 
