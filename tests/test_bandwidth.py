@@ -157,3 +157,29 @@ def test_options():
     assert ckce.median_bandwidth(3 * q, normalize=True) == pytest.approx(
         ckce.median_bandwidth(q), rel=1e-13
     )
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "laplace"])
+@pytest.mark.parametrize("which", ["repeated", "sorted", "rounded", "corners", "near"])
+def test_median_of_sets_whose_sample_misleads(kernel, which):
+    """Some pairs are sampled to bracket the median; the value must not depend on them."""
+    rng = np.random.default_rng(11)
+    q = rng.dirichlet(np.full(4, 0.4), 900)
+    if which == "repeated":  # rows that are sampled together are equal
+        q = np.tile(q[:128], (7, 1))
+    elif which == "sorted":
+        q = q[np.lexsort(q.T)]
+    elif which == "rounded":  # many equal distances
+        q = np.round(q * 4) + (q == q.max(axis=1, keepdims=True))
+        q /= q.sum(axis=1, keepdims=True)
+    elif which == "corners":
+        q = np.eye(4)[q.argmax(axis=1)]
+    else:  # most rows are equal
+        q[150:] = q[0]
+    order = {"gaussian": 2, "laplace": 1}[kernel]
+    i, j = np.triu_indices(len(q), 1)
+    distances = np.linalg.norm(q[i] - q[j], ord=order, axis=1)
+    expected = np.median(distances)
+    if expected <= 1e-6 * distances.max():
+        expected = np.median(distances[distances > 1e-6 * distances.max()])
+    assert ckce.median_bandwidth(q, kernel=kernel) == pytest.approx(expected, **close)

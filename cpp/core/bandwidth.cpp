@@ -9,6 +9,7 @@
 #include "core/base/panels.hpp"
 #include "core/base/random.hpp"
 #include "core/kernels/distances.hpp"
+#include "core/pair_median.hpp"
 
 namespace ckce {
 namespace {
@@ -84,26 +85,6 @@ void pair_distances(const Panels& q, double* out, Parallel& parallel) {
   });
 }
 
-// The element of rank k of values >= 0, by counting into bins and sorting out one of them.
-double kth_smallest(const std::vector<double>& values, std::size_t k, double largest) {
-  constexpr std::size_t kBins = 4096;
-  if (largest == 0.0) return 0.0;
-  const double scale = static_cast<double>(kBins - 1) / largest;
-  if (!std::isfinite(scale)) return 0.0;  // all subnormal: no distance that a bandwidth could be
-  const auto bin = [&](double value) { return static_cast<std::size_t>(value * scale); };
-  std::vector<std::size_t> counts(kBins, 0);
-  for (const double value : values) ++counts[bin(value)];
-  std::size_t chosen = 0;
-  while (k >= counts[chosen]) k -= counts[chosen++];
-  std::vector<double> within;
-  within.reserve(counts[chosen]);
-  for (const double value : values)
-    if (bin(value) == chosen) within.push_back(value);
-  const auto at = within.begin() + static_cast<std::ptrdiff_t>(k);
-  std::nth_element(within.begin(), at, within.end());
-  return *at;
-}
-
 struct Copies {
   double value;
   double count;
@@ -152,7 +133,7 @@ std::pair<double, double> middle_of(std::vector<Copies> all) {
 
 struct Distances {
   std::vector<double> values;
-  std::vector<double> counts;  // empty if every pair counts once
+  std::vector<double> counts;
   bool squared;
 
   double largest() const {  // by Eigen, which vectorises it
@@ -162,16 +143,6 @@ struct Distances {
   // The median of the distances above `floor` (all of them for a negative floor); 0 if none is.
   double median(double floor) const {
     const auto plain = [&](double value) { return squared ? std::sqrt(value) : value; };
-    if (counts.empty()) {
-      std::size_t below = 0;
-      for (const double value : values) below += value <= floor;
-      const std::size_t size = values.size() - below;
-      if (size == 0) return 0.0;
-      const double top = largest();
-      const double low = kth_smallest(values, below + (size - 1) / 2, top);
-      const double high = size % 2 ? low : kth_smallest(values, below + size / 2, top);
-      return 0.5 * (plain(low) + plain(high));
-    }
     std::vector<Copies> above;
     for (std::size_t i = 0; i < values.size(); ++i)
       if (values[i] > floor) above.push_back({values[i], counts[i]});
@@ -180,14 +151,31 @@ struct Distances {
   }
 };
 
+// Where every pair counts once.
+MedianDistance plain_median(const std::vector<Samples>& groups, Norm norm, double share,
+                            std::uint64_t seed, Parallel& parallel) {
+  std::vector<Panels> sets;
+  for (const Samples& group : groups) sets.push_back(choose(group, seed).q);
+  if (norm == Norm::kL1) {
+    const auto [value, largest] =
+        pair_median<L1>(sets, share, [](double d) { return d; }, parallel);
+    return {value, largest};
+  }
+  const auto [value, largest] =
+      pair_median<SquaredL2>(sets, share, [](double d) { return std::sqrt(d); }, parallel);
+  return {value, std::sqrt(largest)};
+}
+
 }  // namespace
 
 MedianDistance median_distance(const std::vector<Samples>& groups, Norm norm, Counted counted,
                                std::uint64_t seed, Parallel& parallel) {
+  const double share = norm == Norm::kL2 ? kApartShare * kApartShare : kApartShare;
+  if (std::none_of(groups.begin(), groups.end(),
+                   [](const Samples& group) { return group.weights != nullptr; }))
+    return plain_median(groups, norm, counted == Counted::kAll ? -1.0 : share, seed, parallel);
   Distances distances;
   distances.squared = norm == Norm::kL2;
-  const bool weighted = std::any_of(groups.begin(), groups.end(),
-                                    [](const Samples& group) { return group.weights != nullptr; });
   for (const Samples& group : groups) {
     const Chosen chosen = choose(group, seed);
     const Index n = chosen.q.n();
@@ -198,7 +186,6 @@ MedianDistance median_distance(const std::vector<Samples>& groups, Norm norm, Co
       pair_distances<SquaredL2>(chosen.q, out, parallel);
     else
       pair_distances<L1>(chosen.q, out, parallel);
-    if (!weighted) continue;
     for (Index i = 0; i < n; ++i)
       for (Index j = 0; j < i; ++j) distances.counts.push_back(chosen.counts[i] * chosen.counts[j]);
     for (Index i = 0; i < n; ++i) {
@@ -209,7 +196,6 @@ MedianDistance median_distance(const std::vector<Samples>& groups, Norm norm, Co
   }
   if (distances.values.empty()) return {0.0, 0.0};
   const double largest = distances.largest();
-  const double share = norm == Norm::kL2 ? kApartShare * kApartShare : kApartShare;
   const double floor = counted == Counted::kAll ? -1.0 : share * largest;
   return {distances.median(floor), norm == Norm::kL2 ? std::sqrt(largest) : largest};
 }
