@@ -335,7 +335,7 @@ def test_the_stub_names_what_the_core_has():
     functions = {node.name for node in stub.body if isinstance(node, kinds)}
     constants = {node.target.id for node in stub.body if isinstance(node, ast.AnnAssign)}
     compiled = {name for name in dir(_core._module) if not name.startswith("_")}
-    assert functions | constants == compiled | {"LEVEL"}
+    assert functions | constants == compiled | {"BUILT", "LEVEL"}
     for node in stub.body:
         if isinstance(node, ast.ClassDef):
             members = {name for name in dir(getattr(_core, node.name)) if name[0] != "_"}
@@ -420,7 +420,24 @@ def test_show_config(capsys):
     ckce.show_config()
     shown = capsys.readouterr().out
     assert shown.startswith(f"ckce     {ckce.__version__}\n")
-    assert f"core     {_core.LEVEL} " in shown
+    assert f"core     {_core.LEVEL} of {', '.join(_core.BUILT)} (" in shown
+    assert _core.LEVEL in _core.BUILT
+
+
+def test_a_build_that_moves_to_a_lesser_cpu_still_imports():
+    code = "from ckce import _cpu; _cpu.level = lambda: {!r}; from ckce import _core; print(_core.LEVEL)"
+    env = {name: value for name, value in os.environ.items() if name != "CKCE_LEVEL"}
+
+    def run(level):
+        return subprocess.run(
+            [sys.executable, "-c", code.format(level)], capture_output=True, text=True, env=env
+        )
+
+    for level in _core.BUILT:
+        assert run(level).stdout.strip() == level
+    refused = run("none")
+    assert refused.returncode != 0
+    assert f"ckce was built for {_core.BUILT}, this CPU has level 'none'" in refused.stderr
 
 
 def test_the_level_can_be_forced():

@@ -10,7 +10,7 @@ from ckce._input import check_threads
 
 
 def show_config() -> None:
-    """Print what ckce runs on: compiled core, threads, versions.
+    """Print what ckce runs on: compiled core and the levels that were built, threads, versions.
 
     Examples
     --------
@@ -25,7 +25,7 @@ def show_config() -> None:
     from ckce import __version__
 
     print(f"ckce     {__version__}")
-    print(f"core     {_core.LEVEL} (CKCE_LEVEL forces one)")
+    print(f"core     {_core.LEVEL} of {', '.join(_core.BUILT)} (CKCE_LEVEL forces one)")
     print(f"threads  {check_threads(None)} (CKCE_NUM_THREADS or n_threads= sets them)")
     print(f"numpy    {np.__version__}")
     print(f"python   {sys.version.split()[0]} on {platform.system()} {platform.machine()}")

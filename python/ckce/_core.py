@@ -1,7 +1,7 @@
 """The compiled core for this CPU.
 
-One source is compiled for several x86-64 levels; the best that the CPU has is loaded here. The
-environment variable CKCE_LEVEL (v2, v3, v4) forces one.
+One source is compiled for several x86-64 levels; the best that exists and that the CPU has is loaded
+here. The environment variable CKCE_LEVEL (v2, v3, v4) forces one.
 """
 
 import importlib
@@ -11,12 +11,12 @@ import os
 from ckce import _cpu
 
 _LEVELS = ("baseline", "v2", "v3", "v4")
+BUILT = [name for name in _LEVELS if importlib.util.find_spec(f"ckce._core_{name}")]
 
 
 def _choose_level() -> str:
     best = _cpu.level()
-    built = [name for name in _LEVELS if importlib.util.find_spec(f"ckce._core_{name}")]
-    usable = [name for name in built if best in _LEVELS[_LEVELS.index(name) :]]
+    usable = [name for name in BUILT if best in _LEVELS[_LEVELS.index(name) :]]
     forced = os.environ.get("CKCE_LEVEL")
     if forced is not None:
         if forced not in usable:
@@ -26,7 +26,7 @@ def _choose_level() -> str:
             )
         return forced
     if not usable:
-        raise ImportError(f"ckce was built for {built}, this CPU has level {best!r}")
+        raise ImportError(f"ckce was built for {BUILT}, this CPU has level {best!r}")
     return usable[-1]
 
 

@@ -12,6 +12,7 @@ Labels = NDArray[np.int64]
 Progress = Callable[[float], None] | None
 
 LEVEL: str
+BUILT: list[str]
 FACTORISATION_LIMIT: int
 LEAST_BANDWIDTH: float
 
