@@ -35,11 +35,18 @@ def two_models(seed, n=None, m=None):
 
 def settled(y, a, b, **options):
     """The core's common ground of two models, with what it was computed with."""
-    weight = options.pop("sample_weight", None)
+    weight, groups = options.pop("sample_weight", None), options.pop("groups", None)
     settings = check_settings("ckce", **options)
     models = {
         name: check_samples(
-            y, q, labels=None, sample_weight=weight, input="probs", normalize=False, n_threads=1
+            y,
+            q,
+            labels=None,
+            sample_weight=weight,
+            groups=groups,
+            input="probs",
+            normalize=False,
+            n_threads=1,
         )
         for name, q in (("A", a), ("B", b))
     }
@@ -102,6 +109,32 @@ def test_weights_label_kernels_and_the_gaussian_kernel():
         expected = literal(y, a, b, grounds, problem, 0, **options)
         assert found.values == pytest.approx(tuple(expected["values"]), abs=1e-10)
         assert found.errors[0] == pytest.approx(expected["se"], abs=1e-10)
+
+
+def test_groups_are_debiased_together():
+    y, a, b = two_models(9, n=400, m=3)
+    rng = np.random.default_rng(0)
+    groups = rng.permutation(np.repeat(np.arange(40), 10))
+    codes = np.unique(groups, return_inverse=True)[1]
+    for options in ({}, {"sample_weight": rng.integers(1, 4, 400).astype(float)}):
+        grounds, problem = settled(y, a, b, groups=groups, **options)
+        found = grounds.pair(("A", "B"))
+        for run in range(3):
+            expected = literal(y, a, b, grounds, problem, run, groups=codes, **options)
+            difference = expected["values"][0] - expected["values"][1]
+            assert found.differences[run] == pytest.approx(difference, abs=1e-10)
+            assert found.errors[run] == pytest.approx(expected["se"], abs=1e-10)
+    grouped, alone = ckce.common_ground(y, a, b, groups=groups), ckce.common_ground(y, a, b)
+    assert "|groups:40(" in grouped.signature
+    assert grouped.share == alone.share  # which needs no labels
+    assert grouped.se != alone.se
+    (pair,) = ckce.compare(y, {"A": a, "B": b}, groups=groups).pairs
+    assert {pair.difference, -pair.difference} >= {grouped.difference}
+    assert pair.se == grouped.se
+    single = ckce.common_ground(y, a, b, groups=np.arange(400))
+    assert single.difference == pytest.approx(alone.difference, abs=1e-12)
+    assert single.se == pytest.approx(alone.se, rel=1e-9)
+    assert single.p_value > alone.p_value  # Student's t
 
 
 def test_influence_is_the_derivative_by_row_weights():

@@ -638,6 +638,7 @@ def common_ground(
     eps: float,
     sample_weight: npt.NDArray[Any] | None = None,
     label_kernel: Array | None = None,
+    groups: Labels | None = None,
 ) -> dict[str, Any]:
     """CKCE of two models on their common ground, from the features of their predictions.
 
@@ -654,6 +655,9 @@ def common_ground(
         lambda; and the ridge of the covariances.
     sample_weight : ndarray of shape (n,), optional
     label_kernel : ndarray of shape (m, m), optional
+    groups : ndarray of shape (n,), optional
+        Codes 0, 1, ... of rows that depend on each other: the pairs within a group are left out, and
+        se^2 is G/(G - 1) times the sum over groups of (sum_i w_i psi_i / N)^2.
 
     Returns
     -------
@@ -677,15 +681,19 @@ def common_ground(
         mu = np.linalg.eigvalsh((covariance + covariance.T) / 2)
         return float(np.sum((mu / (mu + regularization)) ** 2))
 
+    together = np.arange(n) if groups is None else groups
     plain, values, influence = np.empty(2), np.empty(2), np.empty((2, n))
     for i, j in ((0, 1), (1, 0)):
         weights_of_x = inverse @ ell[i][:norm]
         f = weights_of_x @ s[i]
         plain[i] = np.trace(f @ label @ f.T)
         values[i] = plain[i]
-        for k in range(n):
-            moved = weights_of_x @ x[i][k]
-            values[i] -= w[k] * (r[i][k] @ label @ r[i][k]) * (moved @ moved) / total**2
+        for code in np.unique(together):
+            mine = together == code
+            inside = weights_of_x @ (x[i][mine].T @ np.diag(w[mine]) @ r[i][mine])
+            if groups is None:  # a row of weight w is w independent copies
+                inside = inside / np.sqrt(w[mine][0])
+            values[i] -= np.trace(inside @ label @ inside.T) / total**2
         h, z = inverse @ f, p @ s[i]
         own = r[i] - x[i] @ (z + ell[i][:norm].T @ f / 2)
         other = x[j] @ (z - ell[j][:norm].T @ f / 2)
@@ -693,12 +701,16 @@ def common_ground(
         t += np.sum((x[j] @ ell[j][:norm].T @ h @ label) * other, axis=1)
         influence[i] = 2 * (t - w @ t / total)
     difference = influence[0] - influence[1]
+    variance = np.sum(w * difference**2) / (total - 1) / total
+    if groups is not None:
+        sums = np.array([w[groups == g] @ difference[groups == g] for g in np.unique(groups)])
+        variance = len(sums) / (len(sums) - 1) * np.sum(sums**2) / total**2
     widest = max(directions((covariance - eps * eye)[:norm, :norm]) for covariance in c)
     return {
         "plain": plain,
         "values": values,
         "influence": influence,
-        "se": float(np.sqrt(np.sum(w * difference**2) / (total - 1) / total)),
+        "se": float(np.sqrt(variance)),
         "share": directions(o) / widest,
     }
 
