@@ -88,6 +88,7 @@ sphinx_gallery_conf = {
     "image_scrapers": ("matplotlib",),
     "plot_gallery": True,
     "capture_repr": (),
+    "default_thumb_file": str(DOCS / "_static" / "home.png"),
     "write_computation_times": False,
 }
 
@@ -201,6 +202,9 @@ def escape_norms(app, what, name, obj, options, lines):
 def name_role(role, rawtext, text, lineno, inliner, options=None, content=None):
     """`estimate` in a docstring: a link if that is a public name, else code."""
     name = text.removeprefix("ckce.")
+    here = inliner.document.settings.env.ref_context.get("py:class")
+    if hasattr(getattr(ckce, here or "", None), name):
+        name = f"{here}.{name}"
     first, _, member = name.partition(".")
     thing = getattr(ckce, first) if first in ckce.__all__ else None
     if not callable(getattr(thing, member, None) if member else thing):

@@ -162,6 +162,8 @@ def folder():
                 np.savez(f"{name}.npz", labels=labels, probs=probs)
             np.savez("b.npz", labels=labels, probs=make(seed=1)[1])
             np.save("y.npy", labels)
+            np.savez("answers.npz", labels=labels, probs=probs)
+            np.save("text.npy", np.arange(len(labels)) // 10)
             write_csv("both.csv", labels, {"p_resnet_": probs, "p_vgg_": probs})
             write_csv("binary.csv", labels % 2, {"score_a": probs[:, :1], "score_b": probs[:, 1:2]})
             yield
