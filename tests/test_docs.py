@@ -12,6 +12,7 @@ from pathlib import Path
 import fences
 import pytest
 
+import ckce
 from ckce._cli.parser import make_parser
 
 ROOT = Path(__file__).parents[1]
@@ -139,6 +140,17 @@ def paragraphs(text):
     return joined
 
 
+def public_docstrings():
+    """Public names and their methods, with the paragraphs of their docstrings."""
+    for name in ckce.__all__:
+        thing = getattr(ckce, name)
+        yield name, paragraphs(thing.__doc__)
+        if inspect.isclass(thing):
+            for member, value in vars(thing).items():
+                if not member.startswith("_") and getattr(value, "__doc__", None):
+                    yield f"{name}.{member}", paragraphs(value.__doc__)
+
+
 def offences(paragraphs):
     return [
         (rule, found[0])
@@ -158,6 +170,12 @@ def test_examples_are_in_plain_english(path):
     comments = " ".join(re.findall(r"^# (?!%%)(.*)$", path.read_text(), re.MULTILINE))
     title = ast.get_docstring(ast.parse(path.read_text()))
     assert offences([comments, *paragraphs(title)]) == []
+
+
+def test_docstrings_are_in_plain_english():
+    found = {name: offences(text) for name, text in public_docstrings()}
+    assert len(found) > len(ckce.__all__)
+    assert {name: hits for name, hits in found.items() if hits} == {}
 
 
 @pytest.mark.parametrize(

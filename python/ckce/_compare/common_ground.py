@@ -75,9 +75,9 @@ def common_ground(
     y_prob_a, y_prob_b : arrays of shape (n_samples, n_classes) or (n_samples,)
         Predictions of the two models. Rows are paired: row i is the same case for both.
     names : tuple of two str
-        What the models are called.
+        Names of the models.
     level : float
-        Of the interval; a difference is shown if all three p-values are below 1 - level.
+        Level of the interval; a difference is shown if all three p-values are below 1 - level.
     kernel : {"linear_gaussian", "gaussian"}
         A kernel with a Gaussian part.
     bandwidth : float or "median"

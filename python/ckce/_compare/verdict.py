@@ -41,7 +41,7 @@ class CommonGround:
         Two-sided, the largest of the three runs; adjusted for all pairs of a comparison by Holm's
         method within each run, NaN for pairs that are not compared.
     share : float
-        Of the predictions' variety that both models have, from 0 to 1.
+        Share of the predictions' variety that both models have, from 0 to 1.
     resolution : float
         Share of the kernel at half the bandwidth that its landmarks capture: where it is below 0.9,
         fine miscalibration is not balanced.
@@ -49,12 +49,12 @@ class CommonGround:
         difference / se of the three runs: base, with landmarks at a quarter of the bandwidth, with
         10 eps.
     own_difference, own_se, own_p_value : float
-        Of debiased CKCE itself, which also depends on how the predictions are spread.
+        The same for debiased CKCE itself, which also depends on the spread of the predictions.
     own_error : float
-        What the method may add to `own_difference`: a bound for ``exact`` and ``cholesky``, an
+        Error of the method in `own_difference`: a bound for ``exact`` and ``cholesky``, an
         estimate from two halves of the frequencies for ``fourier``, NaN if it is not known.
     level : float
-        Of the intervals; a difference is shown if `p_holm` is below 1 - level.
+        Level of the intervals; a difference is shown if `p_holm` is below 1 - level.
     """
 
     first: str

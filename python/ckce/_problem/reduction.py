@@ -99,7 +99,7 @@ class TopK:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """What the reduced classes are called."""
+        """Names of the reduced classes."""
         return rank_names(self.k)
 
     def n_classes(self, m: int) -> int:

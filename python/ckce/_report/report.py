@@ -58,7 +58,7 @@ class Report:
         )
 
     def made_by(self, command: str) -> Report:
-        """The same page with the command that made it, for those who want to repeat it."""
+        """The same page with the command that made it, so that others can repeat it."""
         from ckce._report.page import page
 
         if not isinstance(command, str):
