@@ -34,6 +34,13 @@ RULE = [
     (2**18 + 1, 10, OWN_PART, "fourier"),
     (10**9, 1000, OWN_PART, "fourier"),
     (10**9, 1000, ["linear"], "exact"),
+    # n <= m, up to 8192 rows
+    (4000, 4000, OWN_PART, "exact"),
+    (8192, 30_000, OWN_PART, "exact"),
+    (8193, 30_000, OWN_PART, "landmarks"),
+    # m <= 4000
+    (10**6, 4000, OWN_PART, "fourier"),
+    (10**6, 4001, OWN_PART, "landmarks"),
 ]
 
 
@@ -44,6 +51,8 @@ def test_rule(n, m, kernels, method):
         assert chosen.word == method
         if method == "cholesky":
             assert chosen == ckce.Cholesky(rank=AUTO_RANK, pivoting="random")
+        elif method == "landmarks":
+            assert chosen == ckce.Landmarks(AUTO_RANK)
         else:
             assert chosen == METHODS[method]()
 
@@ -58,7 +67,8 @@ def test_rule_is_documented():
         "``exact`` for two classes, for n <= 2000",
         "n^2 (m + 16) <= 2e10",
         f"``cholesky`` of rank {AUTO_RANK} with random pivots for m <= 100 and n <= 2^18",
-        "else ``fourier``",
+        "for n <= m up to n = 8192",
+        f"else ``fourier``, or {AUTO_RANK} ``landmarks`` for m > 4000",
     ):
         assert words in text
     for method in set(METHODS) - {"blocks"}:

@@ -232,6 +232,27 @@ def test_little_memory_is_seen_beforehand():
     assert value > 0
 
 
+FEW_LONG_ROWS = """
+import resource
+data = sample(20, 8000)
+ckce.ckce(y, q, n_threads=2)
+pages = int(open("/proc/self/statm").read().split()[0])
+limit = pages * resource.getpagesize() + (300 << 20)
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+e = ckce.evaluate(*data, bandwidth=0.5, n_threads=1)
+print(json.dumps([e.ckce.value, e.jkce.value, ckce.ckce(*data, bandwidth=0.5, method="cholesky")]))
+"""
+
+
+@linux
+@pytest.mark.skipif(SANITIZED, reason="the sanitizer needs the address space")
+def test_few_rows_of_many_classes_take_no_square_of_the_classes():
+    """m^2 numbers are 512 MB here."""
+    value, joint, by_factor = run(FEW_LONG_ROWS)
+    assert by_factor == pytest.approx(value, rel=1e-9)
+    assert joint == pytest.approx(0.0, abs=1e-2)
+
+
 INTERRUPTED = """
 y, q = sample(300_000, 10)
 rng = np.random.default_rng(int(sys.argv[1]))

@@ -90,46 +90,60 @@ struct Copies {
   double count;
 };
 
-// The two middle values among all copies, mostly one and the same; 0 of none. By counting into bins
-// and looking into one of them, which may be cut into bins again.
-std::pair<double, double> middle_of(std::vector<Copies> all) {
-  constexpr std::size_t kBins = 4096;
-  double total = 0.0;
-  for (const Copies& each : all) total += each.count;
+// A value's bin among those from `least` on.
+struct Bins {
+  static constexpr std::size_t kCount = 4096;
+  double least;
+  double scale;
+
+  Bins(double least_, double most)
+      : least(least_), scale(static_cast<double>(kCount - 1) / (most - least_)) {}
+  std::size_t operator()(double value) const {
+    return static_cast<std::size_t>((value - least) * scale);
+  }
+};
+
+// Finds the two middle values of copies, mostly one and the same, by counting them into bins and
+// looking into one of these, which may be cut into bins again.
+struct Middle {
+  double half;         // of all copies
   double below = 0.0;  // copies of smaller values than those that are left
-  while (all.size() > kBins) {
-    const auto [least, most] = std::minmax_element(
-        all.begin(), all.end(), [](const Copies& a, const Copies& b) { return a.value < b.value; });
-    const double start = least->value;
-    const double scale = static_cast<double>(kBins - 1) / (most->value - start);
-    if (!std::isfinite(scale)) break;  // all the same, or too near to be told apart
-    const auto bin = [&](const Copies& each) {
-      return static_cast<std::size_t>((each.value - start) * scale);
-    };
-    std::vector<double> shares(kBins, 0.0);
-    for (const Copies& each : all) shares[bin(each)] += each.count;
-    std::size_t chosen = 0;
-    while (chosen + 1 < kBins && below + shares[chosen] < 0.5 * total) below += shares[chosen++];
-    // The middle may lie between this bin and the next that holds any.
-    std::size_t next = chosen + 1;
-    while (next < kBins && shares[next] == 0.0) ++next;
-    const auto outside = [&](const Copies& each) {
-      return bin(each) != chosen && bin(each) != next;
-    };
-    const auto end = std::remove_if(all.begin(), all.end(), outside);
-    if (end == all.end()) break;
-    all.erase(end, all.end());
+  std::size_t chosen = 0;
+  std::size_t next = 0;  // that holds any: the middle may lie between the two
+
+  void choose(const std::vector<double>& shares) {
+    chosen = 0;
+    while (chosen + 1 < Bins::kCount && below + shares[chosen] < half) below += shares[chosen++];
+    next = chosen + 1;
+    while (next < Bins::kCount && shares[next] == 0.0) ++next;
   }
-  if (all.empty()) return {0.0, 0.0};
-  std::sort(all.begin(), all.end(),
-            [](const Copies& a, const Copies& b) { return a.value < b.value; });
-  for (std::size_t i = 0; i + 1 < all.size(); ++i) {
-    below += all[i].count;
-    if (below > 0.5 * total) return {all[i].value, all[i].value};
-    if (below == 0.5 * total) return {all[i].value, all[i + 1].value};
+
+  std::pair<double, double> among(std::vector<Copies> left) {
+    const auto smaller = [](const Copies& a, const Copies& b) { return a.value < b.value; };
+    while (left.size() > Bins::kCount) {
+      const auto [least, most] = std::minmax_element(left.begin(), left.end(), smaller);
+      const Bins bin(least->value, most->value);
+      if (!std::isfinite(bin.scale)) break;  // all the same, or too near to be told apart
+      std::vector<double> shares(Bins::kCount, 0.0);
+      for (const Copies& each : left) shares[bin(each.value)] += each.count;
+      choose(shares);
+      const auto outside = [&](const Copies& each) {
+        const std::size_t at = bin(each.value);
+        return at != chosen && at != next;
+      };
+      const auto end = std::remove_if(left.begin(), left.end(), outside);
+      if (end == left.end()) break;
+      left.erase(end, left.end());
+    }
+    std::sort(left.begin(), left.end(), smaller);
+    for (std::size_t i = 0; i + 1 < left.size(); ++i) {
+      below += left[i].count;
+      if (below > half) return {left[i].value, left[i].value};
+      if (below == half) return {left[i].value, left[i + 1].value};
+    }
+    return {left.back().value, left.back().value};
   }
-  return {all.back().value, all.back().value};
-}
+};
 
 struct Distances {
   std::vector<double> values;
@@ -143,10 +157,23 @@ struct Distances {
   // The median of the distances above `floor` (all of them for a negative floor); 0 if none is.
   double median(double floor) const {
     const auto plain = [&](double value) { return squared ? std::sqrt(value) : value; };
-    std::vector<Copies> above;
+    const Bins bin(std::max(floor, 0.0), largest());
+    std::vector<double> shares(Bins::kCount, 0.0);
+    double total = 0.0;
     for (std::size_t i = 0; i < values.size(); ++i)
-      if (values[i] > floor) above.push_back({values[i], counts[i]});
-    const auto [low, high] = middle_of(std::move(above));
+      if (values[i] > floor && std::isfinite(bin.scale)) {
+        shares[bin(values[i])] += counts[i];
+        total += counts[i];
+      }
+    if (total == 0.0) return 0.0;  // none above, or all subnormal: no bandwidth
+    Middle middle{0.5 * total};
+    middle.choose(shares);
+    std::vector<Copies> left;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (values[i] > floor)
+        if (const std::size_t at = bin(values[i]); at == middle.chosen || at == middle.next)
+          left.push_back({values[i], counts[i]});
+    const auto [low, high] = middle.among(std::move(left));
     return 0.5 * (plain(low) + plain(high));
   }
 };
@@ -186,6 +213,7 @@ MedianDistance median_distance(const std::vector<Samples>& groups, Norm norm, Co
       pair_distances<SquaredL2>(chosen.q, out, parallel);
     else
       pair_distances<L1>(chosen.q, out, parallel);
+    distances.counts.reserve(distances.values.size() + as_size(n));
     for (Index i = 0; i < n; ++i)
       for (Index j = 0; j < i; ++j) distances.counts.push_back(chosen.counts[i] * chosen.counts[j]);
     for (Index i = 0; i < n; ++i) {

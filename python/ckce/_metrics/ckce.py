@@ -56,10 +56,11 @@ def ckce(
     method : {"auto", "exact", "fourier", "cholesky", "landmarks"}, or an object with options
         `Exact`, `Fourier`, `Cholesky` or `Landmarks`: a word stands for the object's defaults.
         ``auto`` takes the most accurate that is affordable, by a fixed rule: ``exact`` for two
-        classes, for n <= 2000, for ``kernel="linear"``, and while n^2 (m + 16) <= 2e10; else
-        ``cholesky`` of rank 500 with random pivots for m <= 100 and n <= 2^18; else ``fourier``. A
-        factor whose certificate exceeds the value and the debias term together is not kept:
-        ``exact`` takes its place, or ``fourier``, and a warning if its error is large.
+        classes, for n <= 2000, for ``kernel="linear"``, for n <= m up to n = 8192, and while
+        n^2 (m + 16) <= 2e10; else ``cholesky`` of rank 500 with random pivots for m <= 100 and
+        n <= 2^18; else ``fourier``, or 500 ``landmarks`` for m > 4000. A factor whose certificate
+        exceeds the value and the debias term together is not kept: ``exact`` takes its place, or
+        ``fourier``, and a warning if its error is large.
     kernel : {"linear_gaussian", "gaussian", "linear", "laplace"} or callable
         Kernel on the simplex. The default is the paper's,
         :math:`p^\top q + \exp(-\lVert p-q \rVert^2 / (2 \gamma^2))`; ``laplace`` is

@@ -1,0 +1,117 @@
+"""Study: is the memory that a call is refused for the memory that it takes?
+
+    python studies/prices.py            writes studies/PRICES.md, a few minutes on two cores
+    python studies/prices.py --quick    the small half of the grid, printed only
+
+Each cell is a process of its own: data, a warm-up, then the peak of its resident memory during the
+call (Linux). The price is what is compared with the available memory before the call; calls below
+256 MB are not compared. It is an upper limit where a rank is found on the way (`cholesky` without a
+rank, the debias term of `estimate` by iteration).
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+OUT = Path(__file__).parent / "PRICES.md"
+#: (function, method, n, m)
+CELLS = [
+    ("ckce", "exact", 10, 30_000),
+    ("ckce", "exact", 2000, 10),
+    ("ckce", "exact", 2000, 3000),
+    ("estimate", "exact", 2000, 10),
+    ("estimate", "exact", 4000, 5000),
+    ("ckce", "exact", 20_000, 100),
+    ("estimate", "exact", 20_000, 100),
+    ("estimate", "exact", 1_000_000, 2),
+    ("ckce", "cholesky", 50, 30_000),
+    ("ckce", "cholesky of rank 500", 100_000, 10),
+    ("estimate", "cholesky of rank 500", 100_000, 10),
+    ("ckce", "fourier", 1_000_000, 10),
+    ("estimate", "fourier", 10_000, 3000),
+    ("ckce", "fourier", 2000, 10_000),
+    ("estimate", "landmarks", 100_000, 100),
+    ("jkce", "exact", 2, 10_000),
+    ("jkce", "exact", 50, 20_000),
+    ("jkce", "exact", 10_000, 1000),
+    ("jkce", "fourier", 100_000, 1000),
+    ("ckce", "auto", 5000, 32_000),
+    ("jkce", "blocks", 1_000_000, 10),
+]
+
+
+def memory(field):
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(field + ":"):
+            return 1024 * int(line.split()[1])
+    raise OSError(f"no {field}")
+
+
+def measure(function, method, n, m):
+    """Prints price, peak and seconds of a cell."""
+    import ckce
+    from ckce._problem import settle
+
+    rng = np.random.default_rng(0)
+    q = rng.random((n, m))
+    q /= q.sum(axis=1, keepdims=True)
+    y = rng.integers(0, m, n)
+    asked = ckce.Cholesky(rank=500, pivoting="random") if "rank" in method else method
+    call = getattr(ckce, function)
+    call(y[:10], q[:10], method=asked)
+    metric = "jkce" if function == "jkce" else "ckce"
+    options = {"sample_weight": None, "labels": None, "input": "probs", "normalize": False}
+    problem = settle(metric, y, q, method=asked, bandwidth=0.5, **options)
+    price = 8 * problem.method.price(problem.rows, function == "estimate", metric)
+    del problem
+    before = memory("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")
+    start = time.perf_counter()
+    call(y, q, method=asked, bandwidth=0.5)
+    print(price, memory("VmHWM") - before, time.perf_counter() - start)
+
+
+def table(cells):
+    lines = [
+        "| call | method | n | m | price | measured | price / measured | seconds |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for function, method, n, m in cells:
+        command = [sys.executable, __file__, "--cell", function, method, str(n), str(m)]
+        run = subprocess.run(command, capture_output=True, text=True, env=os.environ, check=False)
+        if run.returncode:
+            lines.append(f"| `{function}` | {method} | {n:,} | {m:,} | refused | | | |")
+            print(run.stderr.strip().splitlines()[-1], file=sys.stderr)
+        else:
+            price, peak, seconds = map(float, run.stdout.split())
+            lines.append(
+                f"| `{function}` | {method} | {n:,} | {m:,} | {price / 1e6:,.0f} MB "
+                f"| {peak / 1e6:,.0f} MB | {price / peak:.2f} | {seconds:.1f} |"
+            )
+        print(lines[-1], flush=True)
+    return lines
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--cell", nargs=4)
+    options = parser.parse_args()
+    if options.cell:
+        function, method, n, m = options.cell
+        return measure(function, method, int(n), int(m))
+    if options.quick:
+        table([cell for cell in CELLS if cell[2] * cell[3] <= 2_000_000])
+        return None
+    text = ["# Prices", "", *__doc__.splitlines()[5:], "Beyond the data, two threads.", ""]
+    OUT.write_text("\n".join([*text, *table(CELLS), ""]))
+    return None
+
+
+if __name__ == "__main__":
+    main()
