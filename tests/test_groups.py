@@ -368,12 +368,13 @@ TRUTH, GROUPS = sample(240, 3)[0], groups_of(240, 30)
 def test_pairs_of_models_by_group():
     c = ckce.compare(TRUTH, MODELS, groups=GROUPS)
     pair = c.pairs[0]
-    psi = c.estimates[pair.worse].influence - c.estimates[pair.better].influence
+    psi = c.estimates[pair.first].influence - c.estimates[pair.second].influence
     se = reference.cluster_standard_error(psi, GROUPS)
-    assert pair.se == pytest.approx(se, rel=1e-12)
-    half = student_quantile(0.95, 29) * se
+    assert pair.own_se == pytest.approx(se, rel=1e-12)
+    assert pair.own_p_value == pytest.approx(student_tail(pair.own_difference / se, 29), rel=1e-9)
+    assert pair.se != pytest.approx(ckce.compare(TRUTH, MODELS).pairs[0].se, rel=1e-3)
+    half = student_quantile(0.95, 29) * pair.se
     assert (pair.low, pair.high) == pytest.approx((pair.difference - half, pair.difference + half))
-    assert pair.p_value == pytest.approx(student_tail(pair.difference / se, 29), rel=1e-9)
     assert c.n_groups == 30
     assert c.to_dict()["n_groups"] == 30
     assert [m.ckce_floor for m in c.models] == [None, None]
