@@ -24,6 +24,7 @@ import ckce
 HERE = Path(__file__).parent
 RESULTS = HERE / "common_ground.jsonl"
 OUT = HERE / "COMMON_GROUND.md"
+DOCS = HERE.parent / "docs" / "comparing.md"
 LESS = 0.6
 
 
@@ -317,6 +318,9 @@ def write():
         "",
     ]
     OUT.write_text("\n".join(text))
+    page = DOCS.read_text()
+    start, end = (page.index(f"<!-- {mark} -->") for mark in ("study", "/study"))
+    DOCS.write_text(page[:start] + "\n".join(["<!-- study -->", *table(lines), ""]) + page[end:])
 
 
 def main():
