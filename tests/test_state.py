@@ -132,7 +132,7 @@ def test_all_golden_files_are_tested():
 
 
 def test_the_format_is_as_documented():
-    # Read with nothing but the words of docs/streaming.md.
+    # Read with nothing but the words of docs/state_files.md.
     import hashlib
 
     acc = small(1030)
@@ -208,7 +208,7 @@ def test_features_of_landmarks_are_as_documented():
 
 
 def test_cells_are_as_documented():
-    # Read with nothing but the words of docs/streaming.md.
+    # Read with nothing but the words of docs/state_files.md.
     header, arrays = _state.decode(on_cells(2048, bandwidth=0.3).to_bytes(), "data")
     assert header["config"]["method"] == "exact"
     y, q = sample(2048, 2)

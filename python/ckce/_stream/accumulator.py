@@ -444,7 +444,7 @@ class CKCEAccumulator:
     def sums(self) -> NDArray[np.float64]:
         """All rows as one vector of sums; adding two such vectors merges their rows.
 
-        For engines that can reduce arrays by addition. Its layout is in docs/streaming.md; rows
+        For engines that can reduce arrays by addition. Its layout is in docs/state_files.md; rows
         that wait for their block are summed up here, so bits depend on where the stream was cut.
         """
         return self._known_engine("sums").sums()

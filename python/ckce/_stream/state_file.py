@@ -1,6 +1,6 @@
 """State files: a configuration and arrays, with a checksum; no pickle inside.
 
-The format is written down in docs/streaming.md. Readers check the length and the checksum of the
+The format is written down in docs/state_files.md. Readers check the length and the checksum of the
 whole before they look at what it says, so a damaged file is refused, never misread.
 """
 
