@@ -154,6 +154,17 @@ autosummary_filename_map = {
     if inspect.isclass(getattr(ckce, name))
 }
 
+
+def prune(folder: str, names: set[str]) -> None:
+    """Remove what an older build has left: pages of names and files that are no more."""
+    for path in (DOCS / folder).glob("*.*"):
+        if path.stem not in names:
+            path.unlink()
+
+
+PUBLIC = {autosummary_filename_map.get(f"ckce.{name}", f"ckce.{name}") for name in ckce.__all__}
+prune("api", PUBLIC | set(MODULES) | {"index"})
+prune("project", {Path(page).name for page in SOURCES})
 write(DOCS / "api" / "index.rst", reference_index())
 for module, heading in MODULES.items():
     text = f"{heading}\n{'=' * len(heading)}\n\n.. automodule:: ckce.{module}\n   :members:\n"
