@@ -97,7 +97,8 @@ PAGES = {path.name: f"project/{path.stem.lower()}" for path in ROOT.glob("*.md")
 PAGES |= {
     f"studies/{path.name}": f"project/{path.stem.lower()}" for path in ROOT.glob("studies/*.md")
 }
-PAGES |= {"benchmarks/RESULTS.md": "project/benchmarks", "README.md": "index"}
+PAGES |= {"benchmarks/RESULTS.md": "project/benchmarks", "tests/BROKEN.md": "project/broken"}
+PAGES |= {"README.md": "index"}
 SOURCES = {page: source for source, page in PAGES.items() if page != "index"}
 LINK = re.compile(r"(\]\()(?!\w+:|#)([^)#\s]+)((?:#[^)\s]*)?\))")
 
