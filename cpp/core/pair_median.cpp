@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <iterator>
 #include <limits>
+#include <utility>
 
 #include "core/kernels/distances.hpp"
 
@@ -31,7 +32,7 @@ std::vector<double> sample_pairs(const Panels& q) {
   constexpr Index kHalf = kPanel / 2;
   std::vector<double> sample;
   double distances[kPanel];
-  Matrix turned(kPanel, q.width());
+  Matrix turned = Matrix::Zero(kPanel, q.width());
   for (Index i = 0; i < q.count(); ++i) {
     const Index rows = q.rows(i);
     for (Index j = 0; j < i; ++j) {
@@ -45,10 +46,15 @@ std::vector<double> sample_pairs(const Panels& q) {
   return sample;
 }
 
-// The element of rank k of values in [low, high], by counting into bins and sorting out one of
-// them.
+double kth_smallest(std::vector<double> values, Index k) {
+  std::nth_element(values.begin(), values.begin() + k, values.end());
+  return values[as_size(k)];
+}
+
+// The element of rank k of values in [low, high]; of many by counting into bins.
 double kth_smallest(const std::vector<double>& values, Index k, double low, double high) {
   constexpr std::size_t kBins = 1024;
+  if (values.size() < 2 * kBins) return kth_smallest(values, k);
   const double scale = static_cast<double>(kBins - 1) / (high - low);
   const bool even = std::isfinite(scale);
   const auto bin = [&](double value) {
@@ -62,8 +68,7 @@ double kth_smallest(const std::vector<double>& values, Index k, double low, doub
   within.reserve(as_size(counts[chosen]));
   for (const double value : values)
     if (bin(value) == chosen) within.push_back(value);
-  std::nth_element(within.begin(), within.begin() + k, within.end());
-  return within[as_size(k)];
+  return kth_smallest(std::move(within), k);
 }
 
 struct Bracket {

@@ -107,7 +107,7 @@ Matrix whole_gram(const Gram& gram, Parallel& parallel) {
   const Kernel& kernel = gram.kernel;
   const Points& points = gram.points;
   const Index n = points.n();
-  Matrix k(n, n);
+  Matrix k = unset<Matrix>(n, n);
   parallel.each(points.q.count(), [&] {
     return [&, tile = Matrix(kPanel, kPanel)](Index i) mutable {
       const Index rows = std::min(kPanel, n - i * kPanel);

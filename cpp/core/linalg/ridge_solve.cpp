@@ -10,12 +10,34 @@
 namespace ckce {
 namespace {
 
-// a = L L' in place (lower triangle), unblocked.
+// Rows i, ... of column j -= sum_k a_jk times those of column k < j, kPackets registers at a time.
+template <int kPackets>
+void subtract_columns(MatrixRef& a, Index i, Index j) {
+  using namespace Eigen::internal;
+  Packet sums[kPackets];
+  for (int p = 0; p < kPackets; ++p) sums[p] = ploadu<Packet>(&a(i + p * kWidth, j));
+  for (Index k = 0; k < j; ++k) {
+    const Packet a_jk = pset1<Packet>(a(j, k));
+    for (int p = 0; p < kPackets; ++p)
+      sums[p] = psub(sums[p], pmul(a_jk, ploadu<Packet>(&a(i + p * kWidth, k))));
+  }
+  for (int p = 0; p < kPackets; ++p) pstoreu(&a(i + p * kWidth, j), sums[p]);
+}
+
+// a = L L' in place (lower triangle), unblocked. Whole registers end at the last row; what they
+// change above the diagonal is never read.
 void factor_diagonal_block(MatrixRef a) {
   const Index n = a.rows();
   for (Index j = 0; j < n; ++j) {
+    Index i = n - count_pieces(n - j, kWidth) * kWidth;
+    if (i < 0) {  // no room above
+      i += kWidth;
+      for (Index row = j; row < i; ++row)
+        for (Index k = 0; k < j; ++k) a(row, j) -= a(j, k) * a(row, k);
+    }
+    for (; i + 4 * kWidth <= n; i += 4 * kWidth) subtract_columns<4>(a, i, j);
+    for (; i + kWidth <= n; i += kWidth) subtract_columns<1>(a, i, j);
     auto column = a.col(j).tail(n - j);
-    for (Index k = 0; k < j; ++k) column -= a(j, k) * a.col(k).tail(n - j);
     if (!(a(j, j) > 0.0))
       throw std::domain_error(
           "K + lambda n I is not positive definite in float64: pass a larger regularization, "

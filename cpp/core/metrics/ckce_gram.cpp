@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/base/memory.hpp"
 #include "core/linalg/products.hpp"
 #include "core/linalg/ridge_solve.hpp"
 #include "core/metrics/ckce.hpp"
@@ -121,7 +122,8 @@ Solution ckce_gram(const Matrix& gram, double entry_error, const Samples& sample
   // rows apart, and V, which is large where K is singular, multiplies that by 1 / ridge^2.
   const Vector w = weights_of(samples, 0, n);
   const Vector over_w = w.cwiseInverse();
-  Matrix a = gram;
+  Matrix a = unset<Matrix>(n, n);
+  a = gram;
   a.diagonal() += ridge * over_w;
   const RidgeSolver solver(std::move(a), 0.0, parallel);
 
