@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import workloads as w
+from compare import verdict
 
 
 @dataclass(frozen=True)
@@ -318,4 +319,39 @@ def render(r, command, elapsed, data_name):
         parts.append(
             "Time against n, m = 10, all threads:\n\n![time against n](plots/time_n.png)\n"
         )
+    return "\n".join(parts)
+
+
+def render_comparison(rows, machine, elapsed):
+    """COMPARED.md: an older installation and this one."""
+    parts = ["# This version against an older one\n"]
+    parts.append(
+        f"Written by `python benchmarks/run.py --compare OLD` in {elapsed:.0f} s. Both take turns. CPU "
+        "time of one thread, the best of many; *v3* and *v2* are forced instruction sets on the same "
+        "CPU.\n"
+    )
+    parts.append(table(("machine", ""), machine, "ll"))
+    lines = [
+        (
+            name,
+            level,
+            seconds(old),
+            seconds(new),
+            f"{old / new:.2f}x",
+            verdict(old, new),
+            "same" if same else "other",
+        )
+        for level, name, old, new, same in rows
+    ]
+    head = ("workload", "level", "old", "this", "old / this", "", "bits")
+    parts.append(table(head, lines, "llrrrll"))
+    best = {(level, name): new for level, name, _, new, _ in rows}
+    lines = [
+        (name, *(f"{best[level, name] / best['v4', name]:.2f}x" for level in ("v3", "v2")))
+        for level, name, *_ in rows
+        if level == "v4" and all((other, name) in best for other in ("v3", "v2"))
+    ]
+    if lines:
+        parts.append("Time at lesser instruction sets over that at v4, this version:\n")
+        parts.append(table(("workload", "v3 / v4", "v2 / v4"), lines))
     return "\n".join(parts)

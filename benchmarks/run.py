@@ -3,6 +3,8 @@
 python benchmarks/run.py                      about ten minutes, on an idle machine
 python benchmarks/run.py --quick              a smoke test, written to a temporary folder
 python benchmarks/run.py --data file.npz      the plot of errors on a real set (probs, labels)
+python benchmarks/run.py --compare OLD        an older installation (pip install --target OLD) against this
+                                              one, at v4, v3 and v2, about three minutes
 """
 
 import argparse
@@ -16,9 +18,10 @@ from pathlib import Path
 import numpy as np
 import plots
 import workloads
+from compare import compare
 from machine import describe, import_milliseconds, small_calls
 from measure import interleave, memory
-from report import Results, render
+from report import Results, render, render_comparison
 from simulate import simulate
 
 HERE = Path(__file__).parent
@@ -64,6 +67,7 @@ def main():
     )
     parser.add_argument("--quick", action="store_true", help="small sizes")
     parser.add_argument("--data", metavar="FILE", help="npz file for the plot of errors")
+    parser.add_argument("--compare", metavar="OLD", help="folder of an older installation")
     parser.add_argument("--output", metavar="DIR", type=Path, help="where to write")
     parser.add_argument(
         "--only", nargs="*", choices=list(workloads.WORKLOADS), help="some workloads, no plots"
@@ -76,6 +80,11 @@ def main():
     (output / "plots").mkdir(parents=True, exist_ok=True)
 
     start = time.perf_counter()
+    if arguments.compare:
+        rows = compare(arguments.compare, 3 if quick else 7)
+        text = render_comparison(rows, describe(), time.perf_counter() - start)
+        (output / "COMPARED.md").write_text(text)
+        return
     results = Results(quick)
     results.machine = describe()
     name, y_true, y_prob = ("", None, None) if partial else load(arguments.data, quick)
