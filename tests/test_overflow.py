@@ -75,7 +75,7 @@ REFUSED = [
 @pytest.mark.parametrize("function", [ckce.ckce, ckce.estimate, ckce.jkce])
 def test_what_does_not_fit_is_refused_beforehand(monkeypatch, function, options, advice):
     monkeypatch.setattr(_memory, "available_memory", lambda: 3e8)
-    y, q, _ = constant_rows(60_000, 60)
+    y, q, _ = constant_rows(250_000, 60)
     with pytest.raises(MemoryError, match=r"needs about [\d.]+ GB of memory, 0.3 GB are") as caught:
         function(y, q, bandwidth=0.5, **options)
     assert advice in str(caught.value)

@@ -52,8 +52,9 @@ Solution ckce_gram(const Matrix& gram, double entry_error, const Samples& sample
                    const LabelKernel& label, double ridge, bool full, Parallel& parallel);
 
 // `full` takes a second pass over the rows; certified features give a bound on the distance to CKCE
-// under K, others one on rounding alone. O(n d^2 + d^3)
+// under K, others one on rounding alone; who does not ask for it saves O(d^3). O(n d^2 + d^3)
 Solution ckce_features(const Features& features, const Samples& samples, const LabelKernel& label,
-                       double ridge, Precision precision, bool full, Parallel& parallel);
+                       double ridge, Precision precision, bool full, Parallel& parallel,
+                       bool bounded = true);
 
 }  // namespace ckce

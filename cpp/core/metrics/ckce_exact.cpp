@@ -56,7 +56,7 @@ void add_diagonal_terms(const Gram& gram, const Samples& samples, const LabelKer
     factor.extend(gram, std::min(rank, most), 0.0, parallel);
     const Vector residual = factor.residual();
     const Solution low_rank =
-        ckce_features(factor, samples, label, ridge, Precision::kFloat64, true, parallel);
+        ckce_features(factor, samples, label, ridge, Precision::kFloat64, true, parallel, false);
     const double left = samples.groups
                             ? form - w.dot(within_groups(factor, samples, label, parallel))
                             : residual.dot(rows.norms);

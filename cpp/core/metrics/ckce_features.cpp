@@ -1,5 +1,6 @@
 // CKCE = |X|_F^2, X = (Phi'Phi + ridge I)^-1 Phi'R F: the difference of the operators of eq. (9) of
 // the paper. d unknowns in place of n.
+#include <limits>
 #include <utility>
 
 #include "core/linalg/products.hpp"
@@ -103,7 +104,8 @@ Vector leave_groups_out(const Features& features, const Moments& moments, const 
 }  // namespace
 
 Solution ckce_features(const Features& features, const Samples& samples, const LabelKernel& label,
-                       double ridge, Precision precision, bool full, Parallel& parallel) {
+                       double ridge, Precision precision, bool full, Parallel& parallel,
+                       bool bounded) {
   if (samples.n() < features.d() && !features.certified())
     return ckce_dual(features, samples, label, ridge, full, parallel);
 
@@ -114,7 +116,8 @@ Solution ckce_features(const Features& features, const Samples& samples, const L
   Matrix x = label.apply(moments.phi_r());  // X = M^-1 Phi'R F  (d, width)   eq. (9)
   if (full) solution.replicates = leave_groups_out(features, moments, x, ridge, parallel);
   const double trace = moments.phi_phi.diagonal().sum();
-  const double slack = full ? features.slack(moments.phi_phi, moments.weight, parallel) : 0.0;
+  const double slack = full && bounded ? features.slack(moments.phi_phi, moments.weight, parallel)
+                                       : std::numeric_limits<double>::infinity();  // no certificate
   const RidgeSolver solver(std::move(moments.phi_phi), ridge, parallel);
   solver.solve(x, parallel);
   solution.per_class = x.colwise().squaredNorm().transpose();
