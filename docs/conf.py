@@ -247,6 +247,7 @@ def setup(app):
     roles.register_local_role("name", name_role)
     app.connect("autodoc-process-docstring", escape_norms, priority=100)
     app.connect("source-read", resolve_links)
+    app.connect("env-get-outdated", lambda *_: ["index"])  # its lists grow with the pages
 
 
 html_math_renderer = "mathml"
