@@ -702,7 +702,7 @@ def test_demo(run):
     code, out, err = run("demo --text")
     assert time.process_time() - start < 10
     assert (code, err) == (0, "")
-    assert "at equal predictions honest is better calibrated than the 2 others" in out
+    assert "At equal predictions honest is better calibrated than the 2 others" in out
     assert json.loads(run("demo --json")[1])["models"][0]["name"] == "honest"
     assert run("demo -o page.html --quiet")[:2] == (0, "page.html\n")
 
@@ -882,7 +882,7 @@ def test_without_a_command_the_module_demonstrates():
     words = [sys.executable, "-m", "ckce"]
     process = subprocess.run(words, capture_output=True, text=True, check=True)
     assert process.stderr == ""
-    assert "at equal predictions honest is better calibrated than the 2 others" in process.stdout
+    assert "At equal predictions honest is better calibrated than the 2 others" in process.stdout
 
 
 def test_interrupt(run):

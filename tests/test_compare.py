@@ -117,7 +117,7 @@ def test_own_ckce_may_order_them_the_other_way():
     assert c.names == ("narrow", "wide")
     (pair,) = c.pairs
     assert (pair.verdict, pair.better, c.best) == ("different", "wide", ("wide",))
-    assert c.headline == "at equal predictions wide is better calibrated than narrow"
+    assert c.headline == "At equal predictions wide is better calibrated than narrow"
     assert pair.sentence.endswith(
         "CKCE itself orders them the other way: its value also reflects how the predictions are "
         "spread."
@@ -146,7 +146,7 @@ def test_a_model_against_itself(method):
     assert pair.sentence.startswith(
         "At equal predictions no difference between a and b is shown (difference 0.0000,"
     )
-    assert c.headline == "none of the 2 models is shown to be better calibrated than another one"
+    assert c.headline == "None of the 2 models is shown to be better calibrated than another one"
     assert [rail.name for rail in c.warnings] == []
 
 
@@ -186,7 +186,7 @@ def test_holm_is_applied_within_each_run():
 def test_sentences():
     c = ckce.compare(Y, Q)
     assert c.names == ("good", "sharp", "worse")
-    assert c.headline == "at equal predictions good is better calibrated than the 2 others"
+    assert c.headline == "At equal predictions good is better calibrated than the 2 others"
     assert c.best == ("good",)
     pair = c.pair("worse", "good")
     assert pair.sentence == (
@@ -199,14 +199,14 @@ def test_sentences():
     few = ckce.compare(Y[:100], {k: q[:100] for k, q in Q.items()})
     assert {pair.verdict for pair in few.pairs} == {"too few rows"}
     assert few.best == few.names
-    assert few.headline == "too few rows to tell which of 3 models is the best calibrated"
+    assert few.headline == "Too few rows to tell which of 3 models is the best calibrated"
     strict = ckce.compare(Y, Q, level=1 - 1e-12)
     assert {pair.verdict for pair in strict.pairs} <= {"not shown", "no common ground"}
-    assert "none of the 3 models is shown to be better calibrated than another one" in str(strict)
+    assert "None of the 3 models is shown to be better calibrated than another one" in str(strict)
     four = ckce.compare(Y, {**Q, "again": Q["good"]})
     assert four.best == ("again", "good")
     assert four.headline == (
-        "no model is shown to be better calibrated than again and good, of 4 models"
+        "No model is shown to be better calibrated than again and good, of 4 models"
     )
     count = sum(pair.significant for pair in four.pairs)
     assert four.sentences[-1] == f"{count} of 6 pairs differ at equal predictions, at 5 % (Holm)."

@@ -142,7 +142,7 @@ def test_verdict_and_advice():
 
 def test_few_rows_have_no_best():
     few = ckce.compare(Y[:40], {"a": Q[:40], "b": SHARP[:40]})
-    assert few.headline == "too few rows to tell which of 2 models is the best calibrated"
+    assert few.headline == "Too few rows to tell which of 2 models is the best calibrated"
 
 
 RESULTS = {

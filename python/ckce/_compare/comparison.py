@@ -156,15 +156,15 @@ class Comparison:
         count, best = len(self.names), self.best
         verdicts = {pair.verdict for pair in self.pairs}
         if verdicts == {"too few rows"}:
-            return f"too few rows to tell which of {count} models is the best calibrated"
+            return f"Too few rows to tell which of {count} models is the best calibrated"
         if len(best) == 1 and all(self.pair(best[0], n).better for n in self.names if n != best[0]):
             others = [name for name in self.names if name != best[0]]
             than = others[0] if count == 2 else f"the {count - 1} others"
-            return f"at equal predictions {best[0]} is better calibrated than {than}"
+            return f"At equal predictions {best[0]} is better calibrated than {than}"
         if len(best) == count:
-            return f"none of the {count} models is shown to be better calibrated than another one"
+            return f"None of the {count} models is shown to be better calibrated than another one"
         names = f"{', '.join(best[:-1])} and {best[-1]}" if len(best) > 1 else best[0]
-        return f"no model is shown to be better calibrated than {names}, of {count} models"
+        return f"No model is shown to be better calibrated than {names}, of {count} models"
 
     @property
     def sentences(self) -> tuple[str, ...]:
