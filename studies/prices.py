@@ -1,7 +1,7 @@
 """Study: is the memory that a call is refused for the memory that it takes?
 
-    python studies/prices.py            writes studies/PRICES.md, a few minutes on two cores
-    python studies/prices.py --quick    the small half of the grid, printed only
+    python studies/prices.py            prints the table of docs/reliability.md, ten minutes
+    python studies/prices.py --quick    the small half of the grid
 
 Each cell is a process of its own: data, a warm-up, then the peak of its resident memory during the
 call (Linux). The price is what is compared with the available memory before the call; calls below
@@ -13,12 +13,10 @@ import argparse
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 
-OUT = Path(__file__).parent / "PRICES.md"
 #: (function, method, n, m)
 CELLS = [
     ("ckce", "exact", 10, 30_000),
@@ -53,7 +51,7 @@ def memory(field):
 
 
 def measure(function, method, n, m):
-    """Prints price, peak and seconds of a cell."""
+    """Prints price and peak of a cell."""
     import ckce
     from ckce._problem import settle
 
@@ -71,30 +69,25 @@ def measure(function, method, n, m):
     del problem
     before = memory("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")
-    start = time.perf_counter()
     call(y, q, method=asked, bandwidth=0.5)
-    print(price, memory("VmHWM") - before, time.perf_counter() - start)
+    print(price, memory("VmHWM") - before)
 
 
 def table(cells):
-    lines = [
-        "| call | method | n | m | price | measured | price / measured | seconds |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    print("| call | method | n | m | price | measured | price / measured |")
+    print("|---|---|---|---|---|---|---|")
     for function, method, n, m in cells:
         command = [sys.executable, __file__, "--cell", function, method, str(n), str(m)]
         run = subprocess.run(command, capture_output=True, text=True, env=os.environ, check=False)
         if run.returncode:
-            lines.append(f"| `{function}` | {method} | {n:,} | {m:,} | refused | | | |")
             print(run.stderr.strip().splitlines()[-1], file=sys.stderr)
-        else:
-            price, peak, seconds = map(float, run.stdout.split())
-            lines.append(
-                f"| `{function}` | {method} | {n:,} | {m:,} | {price / 1e6:,.0f} MB "
-                f"| {peak / 1e6:,.0f} MB | {price / peak:.2f} | {seconds:.1f} |"
-            )
-        print(lines[-1], flush=True)
-    return lines
+            continue
+        price, peak = map(float, run.stdout.split())
+        print(
+            f"| `{function}` | {method} | {n:,} | {m:,} | {price / 1e6:,.0f} MB "
+            f"| {peak / 1e6:,.0f} MB | {price / peak:.2f} |",
+            flush=True,
+        )
 
 
 def main():
@@ -105,12 +98,8 @@ def main():
     if options.cell:
         function, method, n, m = options.cell
         return measure(function, method, int(n), int(m))
-    if options.quick:
-        table([cell for cell in CELLS if cell[2] * cell[3] <= 2_000_000])
-        return None
-    text = ["# Prices", "", *__doc__.splitlines()[5:], "Beyond the data, two threads.", ""]
-    OUT.write_text("\n".join([*text, *table(CELLS), ""]))
-    return None
+    small = [cell for cell in CELLS if cell[2] * cell[3] <= 2_000_000]
+    return table(small if options.quick else CELLS)
 
 
 if __name__ == "__main__":

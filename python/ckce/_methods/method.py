@@ -118,9 +118,10 @@ def price_of_features(rows: Rows, d: float, full: bool) -> float:
     """Sums over the rows and a block of features, in each thread; certified features, or n >= d."""
     n, m = rows.shape
     threads = min(rows.n_threads, math.ceil(n / 1024))
-    sums = (1.0 + threads) * d * (d + m)
     blocks = threads * 1160.0 * (d + m)
-    return sums + blocks + d * m + (d * m + threads * 1024 * (d + 2 * m) if full else 0.0)
+    first = (1.0 + threads) * d * (d + m) + d * m
+    second = d * (d + 4 * m) + threads * 1024 * (d + 2 * m) if full else 0.0
+    return blocks + max(first, second)
 
 
 def in_panels(n: int) -> float:
