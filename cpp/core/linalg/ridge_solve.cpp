@@ -87,6 +87,20 @@ void RidgeSolver::solve(MatrixRef b) const {
   solve_lower_transposed(factor_, b);
 }
 
+// With A + ridge I = L L': its square is L (L'L) L' = (L S)(L S)', S S' = L'L. S comes from a
+// matrix of the same condition, not of its square.
+Matrix RidgeSolver::factor_of_square(Parallel& parallel) const {
+  const Matrix l = factor_.triangularView<Eigen::Lower>();
+  Matrix l_l = Matrix::Zero(size(), size());
+  add_gram(l_l, l);
+  try {
+    const RidgeSolver inner(std::move(l_l), 0.0, parallel);
+    return product(l, Matrix(inner.factor_.triangularView<Eigen::Lower>()));
+  } catch (const std::domain_error&) {
+    return {};
+  }
+}
+
 void RidgeSolver::solve(MatrixRef b, Parallel& parallel) const {
   parallel.each_piece(b.cols(), kSolveColumns,
                       [&](Index begin, Index columns) { solve(b.middleCols(begin, columns)); });
