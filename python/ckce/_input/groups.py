@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from ckce._input.arrays import as_array
 from ckce._input.words import InputError, InputTypeError
 
-#: Groups below which no interval is given: with fewer its coverage fell (studies/GROUPS.md).
+#: Of fewer groups, more than a tenth of all pairs lie within a group. Debiased values leave them out, and
+#: with them that share of a miscalibration (studies/GROUPS.md).
 LEAST_GROUPS = 10
 
 
@@ -34,8 +35,9 @@ def recoded(codes: NDArray[np.int64]) -> NDArray[np.int64]:
     count = int(codes.max()) + 1
     if count < LEAST_GROUPS:
         raise InputError(
-            f"groups must name at least {LEAST_GROUPS} groups, got {count}: a standard error of so "
-            "few is too uncertain; leave groups out only if the rows are independent"
+            f"groups must name at least {LEAST_GROUPS} groups, got {count}: pairs within a group are "
+            "left out, and of so few groups they are more than a tenth of all; leave groups out only "
+            "if the rows are independent"
         )
     return codes
 
