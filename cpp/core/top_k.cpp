@@ -38,11 +38,13 @@ class Selection {
     Index j = 0;
     bar_ = bar;
     for (; j + kAtOnce <= m; j += kAtOnce) {
-      Count reach = 0;
-      for (Index i = 0; i < kAtOnce; ++i) reach += static_cast<Count>(row[j + i] >= bar_);
-      if (reach > 0) gather(row, j, j + kAtOnce);
+      Bits reach = 0;  // bit i: entry j + i reaches the bar
+      for (Index i = 0; i < kAtOnce; ++i) reach |= row[j + i] >= bar_ ? Bits{1} << i : Bits{0};
+      for (; reach != 0; reach &= reach - 1) add(row, j + lowest_bit(reach));
+      if (size_ > capacity_) drop();
     }
-    gather(row, j, m);
+    for (; j < m; ++j)
+      if (row[j] >= bar_) add(row, j);
   }
 
   // Writes k + 1 entries, and tells the rank of a label.
@@ -65,6 +67,7 @@ class Selection {
 
  private:
   using Count = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+  using Bits = std::make_unsigned_t<Count>;
   using Groups = Eigen::Array<T, kGroups, 1>;
 
   // Sum and smallest entry; a bar that at least k entries reach.
@@ -87,20 +90,33 @@ class Selection {
     sum = total.sum();
     smallest = static_cast<double>(least.minCoeff());
     if (m <= kGroups || k_ > kGroups) return -std::numeric_limits<T>::infinity();
-    count_ranks(best.data(), kGroups);
+    Index groups = kGroups;
+    if (k_ <= 3 * kGroups / 8) {  // fewer are as good, and a quarter of the work
+      groups = kGroups / 2;
+      best.template head<kGroups / 2>() =
+          best.template head<kGroups / 2>().max(best.template tail<kGroups / 2>());
+    }
+    count_ranks(best.data(), groups);
     T bar = -std::numeric_limits<T>::infinity();
-    for (Index i = 0; i < kGroups; ++i)
+    for (Index i = 0; i < groups; ++i)
       if (ranks_[as_size(i)] == k_ - 1) bar = best[i];
     return bar;
   }
 
-  void gather(const T* row, Index begin, Index end) {
-    for (Index j = begin; j < end; ++j) {
-      values_[as_size(size_)] = row[j];
-      columns_[as_size(size_)] = j;
-      size_ += static_cast<Index>(row[j] >= bar_);
-    }
-    if (size_ > capacity_) drop();
+  static Index lowest_bit(Bits bits) {
+#if defined(__GNUC__)
+    return __builtin_ctzll(bits);
+#else
+    Index i = 0;
+    while (!(bits >> i & 1)) ++i;
+    return i;
+#endif
+  }
+
+  void add(const T* row, Index j) {
+    values_[as_size(size_)] = row[j];
+    columns_[as_size(size_)] = j;
+    ++size_;
   }
 
   bool before(Index a, Index b) const {
