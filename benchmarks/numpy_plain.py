@@ -16,6 +16,23 @@ def residuals(y_true, y_prob):
     return r
 
 
+def top_k(y_true, y_prob, k, block=8192):
+    """The k largest entries of each row in order, and the rest; labels by rank."""
+    n = len(y_prob)
+    kept, ranks = np.empty((n, k + 1)), np.empty(n, np.int64)
+    for start in range(0, n, block):
+        q, y = y_prob[start : start + block], y_true[start : start + block, None]
+        columns = np.argpartition(q, -k, axis=1)[:, -k:]
+        entries = np.take_along_axis(q, columns, axis=1)
+        order = np.argsort(-entries, axis=1)
+        rows = kept[start : start + block]
+        rows[:, :k] = np.take_along_axis(entries, order, axis=1)
+        rows[:, k] = np.maximum(1.0 - rows[:, :k].sum(axis=1), 0.0)
+        hits = np.take_along_axis(columns, order, axis=1) == y
+        ranks[start : start + block] = np.where(hits.any(axis=1), hits.argmax(axis=1), k)
+    return ranks, kept
+
+
 def ckce_fourier(y_true, y_prob, frequencies, regularization=None, block=8192):
     """|(Phi'Phi + cI)^-1 Phi'R|_F^2, features [q | cos | sin]."""
     n, m = y_prob.shape

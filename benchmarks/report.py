@@ -141,6 +141,9 @@ def targets(r):
         part = _relative(r.value(key, w.PART), r.value(key, w.PLAIN_PART))
         at_most(key, "relative error to NumPy exact, part", part, error, "", "{:.1e}")
 
+    at_least("top_k", "float64 against NumPy", r.ratio("top_k", w.FAST, w.OURS), 10)
+    at_most("top_k", "extra memory, float64", r.megabytes("top_k", w.OURS), 200, " MB")
+
     at_least("exact", "against the literal formula", r.ratio("exact", w.LITERAL, w.OURS), 80)
     at_least("exact", "against NumPy + SciPy cho_factor", r.ratio("exact", w.PLAIN, w.OURS), 12)
     at_most("exact", "extra memory", r.megabytes("exact", w.OURS), 50, " MB")
