@@ -80,6 +80,8 @@ class PairGround:
 
     @property
     def z(self) -> tuple[float, ...]:
+        if math.isnan(self.share):
+            return (math.nan,) * len(self.differences)
         return tuple(
             0.0 if d == 0.0 else d / se if se != 0.0 else math.copysign(math.inf, d)
             for d, se in zip(self.differences, self.errors, strict=True)

@@ -85,6 +85,12 @@ class CommonGround:
         """Whether a difference is shown."""
         return self.better is not None
 
+    def __post_init__(self) -> None:
+        # One NaN for all, so that equal results are equal.
+        for name, value in vars(self).items():
+            if isinstance(value, float) and math.isnan(value):
+                object.__setattr__(self, name, math.nan)
+
     @property
     def worse(self) -> str | None:
         """The other one, if one is better."""
