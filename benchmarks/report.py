@@ -325,12 +325,48 @@ def render(r, command, elapsed, data_name):
     return "\n".join(parts)
 
 
-def render_comparison(rows, machine, elapsed):
+def _reaches(rows):
+    """What the lesser instruction sets, the median, estimates and small calls should cost."""
+    old = {(level, name): before for level, name, before, _, _ in rows}
+    new = {(level, name): after for level, name, _, after, _ in rows}
+    exact, jkce, fourier = "exact 5,000 x 10", "exact JKCE 20,000 x 10", "fourier 10,000 x 10"
+    short, small = "exact 2,000 x 10", "ckce 100 x 3"
+    wanted = [
+        (f"{exact}: v3 / v4", ("v3", exact), ("v4", exact), 1.2),
+        (f"{jkce}: v3 / v4", ("v3", jkce), ("v4", jkce), 1.3),
+        ("median / call, fourier 10,000 x 10", ("v4", "median bandwidth 10,000 x 10"), None, 0.2),
+        (f"{short} / {exact}", ("v4", short), ("v4", exact), 0.4),
+        (f"estimate / ckce, {short}", ("v4", "estimate 2,000 x 10, exact"), ("v4", short), 3.0),
+        (f"estimate / ckce, {fourier}", ("v4", f"estimate {fourier[8:]}, fourier"), None, 2.2),
+    ]
+    lines = []
+    for what, above, below, bound in wanted:
+        below = below or ("v4", fourier)
+        if above in new and below in new:
+            lines.append((what, bound, new[above] / new[below]))
+    for what, key, bound in (
+        (f"{exact}, v2: this / old", ("v2", exact), 0.5),
+        (f"{jkce}, v2: this / old", ("v2", jkce), 0.5),
+        (f"{small}, v3: this / old", ("v3", small), 0.5),
+    ):
+        if key in new:
+            lines.append((what, bound, new[key] / old[key]))
+    return table(
+        ("what", "target", "measured", ""),
+        [
+            (what, f"<= {bound:g}", f"{found:.2f}", "met" if found <= bound else "**missed**")
+            for what, bound, found in lines
+        ],
+        "lrrl",
+    )
+
+
+def render_comparison(rows, machine, elapsed, rounds):
     """COMPARED.md: an older installation and this one."""
     parts = ["# This version against an older one\n"]
     parts.append(
         f"Written by `python benchmarks/run.py --compare OLD` in {elapsed:.0f} s. Both take turns. CPU "
-        "time of one thread, the best of many; *v3* and *v2* are forced instruction sets on the same "
+        f"time of one thread, the best of {rounds} rounds; *v3* and *v2* are forced instruction sets on the same "
         "CPU.\n"
     )
     parts.append(table(("machine", ""), machine, "ll"))
@@ -346,6 +382,7 @@ def render_comparison(rows, machine, elapsed):
         )
         for level, name, old, new, same in rows
     ]
+    parts.append(_reaches(rows))
     head = ("workload", "level", "old", "this", "old / this", "", "bits")
     parts.append(table(head, lines, "llrrrll"))
     best = {(level, name): new for level, name, _, new, _ in rows}

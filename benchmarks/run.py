@@ -81,8 +81,9 @@ def main():
 
     start = time.perf_counter()
     if arguments.compare:
-        rows = compare(arguments.compare, 3 if quick else 7)
-        text = render_comparison(rows, describe(), time.perf_counter() - start)
+        rounds = 3 if quick else 7
+        rows = compare(arguments.compare, rounds)
+        text = render_comparison(rows, describe(), time.perf_counter() - start, rounds)
         (output / "COMPARED.md").write_text(text)
         return
     results = Results(quick)
