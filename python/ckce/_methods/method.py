@@ -120,7 +120,7 @@ def price_of_features(rows: Rows, d: float, full: bool) -> float:
     threads = min(rows.n_threads, math.ceil(n / 1024))
     blocks = threads * 1160.0 * (d + m)
     first = (1.0 + threads) * d * (d + m) + d * m
-    second = d * (d + 4 * m) + threads * 1024 * (d + 2 * m) if full else 0.0
+    second = d * (5 * d + 4 * m) + threads * 1024 * (d + 2 * m) if full else 0.0
     return blocks + max(first, second)
 
 
