@@ -105,8 +105,9 @@ def test_a_comparison_keeps_its_estimates():
 class Spy:
     """Remembers the calls of the core that cost something, by the contents of their arguments."""
 
-    WATCHED = ("ckce_", "jkce_", "median_distance", "resample_", "loo_", "_features")
-    CHEAP = ("fourier_features", "linear_features", "landmark_features")  # handles
+    WATCHED = ("ckce_", "jkce_", "median_distance", "resample_", "loo_", "_features", "ground_sums")
+    #: Handles.
+    CHEAP = ("fourier_features", "linear_features", "landmark_features", "power_features")
 
     def __init__(self, monkeypatch):
         self.calls = []

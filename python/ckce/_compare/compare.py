@@ -24,7 +24,6 @@ from ckce._metrics.estimate import Estimate, estimate_and_problem
 from ckce._metrics.jkce import jkce_estimate_of
 from ckce._metrics.scores import scores_of
 from ckce._problem import (
-    Bandwidth,
     Problem,
     Progress,
     ReductionLike,
@@ -224,7 +223,7 @@ def _comparison(
         n_classes=best.n_classes,
         n_groups=best.n_groups,
         signature=str(first.signature.but("compare", **words)),
-        _rerun=partial(_differences_at, readings),
+        _rerun=partial(_differences_at, grounds),
     )
 
 
@@ -324,12 +323,11 @@ def _halves(problem: Problem) -> tuple[float, float] | None:
 
 
 def _differences_at(
-    readings: Mapping[str, Problem],
+    grounds: Grounds,
     pairs: Sequence[tuple[str, str]],
     bandwidth: float,
     regularizations: Sequence[float],
 ) -> list[list[float]]:
     """Differences at equal predictions, first minus second, with one bandwidth for each lambda."""
-    gamma = Bandwidth(bandwidth, "given")
-    grounds = Grounds({name: replace(each, bandwidth=gamma) for name, each in readings.items()})
+    grounds = grounds.at(bandwidth)
     return [[grounds.difference(pair, lam) for pair in pairs] for lam in regularizations]

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from ckce import _core
 from ckce._input import Kernel, Samples
 from ckce._methods import Landmarks, choose_points
-from ckce._problem import Problem
+from ckce._problem import Bandwidth, Problem
 from ckce._results import standard_error
 
 POOL = 3000  # distinct predictions of all models together, among which landmarks are sought
@@ -113,6 +114,7 @@ class Grounds:
     """The common ground of several models, whose problems share their settings."""
 
     def __init__(self, problems: Mapping[str, Problem]) -> None:
+        self._problems = problems
         self.models = {name: problem.samples for name, problem in problems.items()}
         first = next(iter(problems.values()))
         self.first = first.samples
@@ -121,9 +123,24 @@ class Grounds:
         self._threads = first.n_threads
         assert first.bandwidth.value is not None
         self.bandwidth = first.bandwidth.value
-        models = list(self.models.values())
-        self.map = ground_map(models, first.kernel, self.bandwidth, self._threads)
         self._sums: dict[str, _core.GroundSums] = {}
+
+    def __reduce__(self) -> Any:
+        return Grounds, (self._problems,)  # what is computed is no part of a pickle
+
+    def at(self, bandwidth: float) -> Grounds:
+        """The same models with another bandwidth."""
+        if bandwidth == self.bandwidth:
+            return self
+        gamma = Bandwidth(bandwidth, "given")
+        problems = self._problems.items()
+        return Grounds({name: replace(each, bandwidth=gamma) for name, each in problems})
+
+    @cached_property
+    def map(self) -> GroundMap:
+        """The features; made once."""
+        models, kernel = list(self.models.values()), next(iter(self._problems.values())).kernel
+        return ground_map(models, kernel, self.bandwidth, self._threads)
 
     @property
     def has_rows(self) -> bool:
