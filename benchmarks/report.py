@@ -311,7 +311,7 @@ def render(r, command, elapsed, data_name):
         rows = [(f"`{name}`", seconds(value)) for name, value in r.small.items()]
         if r.imports:
             rows.append(("`import numpy`", f"{r.imports[0]:.1f} ms"))
-            rows.append(("`import ckce` after it", f"{r.imports[1]:.1f} ms"))
+            rows.append(("`import ckce` and its first function after it", f"{r.imports[1]:.1f} ms"))
         parts.append(table(("", "best"), rows))
     if data_name:
         parts.append("## Plots\n")
