@@ -85,8 +85,8 @@ def common_ground(
     regularization : float, optional
         lambda; by default n^(-1/4).
     reduction : "top_label" or `TopK`, optional
-        Compare confidence calibration only, or that of the k largest entries. Above 20 classes the five largest probabilities, in
-        order, and the rest are compared by default.
+        Compare confidence calibration only, or that of the k largest entries. Above 20 classes the
+        five largest probabilities, in order, and the rest are compared by default.
     groups : array of shape (n_samples,), optional
         Ids of rows that depend on each other, as in `estimate`: the debias term, intervals and
         p-values are then by group.

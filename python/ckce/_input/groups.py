@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from ckce._input.arrays import as_array
 from ckce._input.words import InputError, InputTypeError
 
-#: Of fewer groups, more than a tenth of all pairs lie within a group. Debiased values leave them out, and
-#: with them that share of a miscalibration (studies/GROUPS.md).
+#: With fewer groups, more than a tenth of all pairs lie within a group. Debiased values leave them
+#: out, and with them that share of a miscalibration (studies/GROUPS.md).
 LEAST_GROUPS = 10
 
 

@@ -62,8 +62,8 @@ def calibration_test(
     r"""Test whether a model is calibrated.
 
     Given the predictions, the labels of a calibrated model are independent draws from them, unless
-    rows depend on each other (below). That hypothesis is simple: B label sets are drawn, the statistic T of each is computed with one
-    factorisation for all, and
+    rows depend on each other (below). That hypothesis is simple: B label sets are drawn, the
+    statistic T of each is computed with one factorisation for all, and
 
     .. math:: p = \frac{1 + \#\{b : T_b \ge T\}}{B + 1}
 

@@ -89,8 +89,8 @@ def ckce(
     random_state : int
         Seed of everything random: frequencies, random pivots, the median's subsample.
     input : {"probs", "logits", "log_probs"}
-        Kind of numbers in `y_prob`, never guessed: logits go through a softmax, log-probabilities through
-        the exponential function.
+        Kind of numbers in `y_prob`, never guessed: logits go through a softmax, log-probabilities
+        through the exponential function.
     normalize : bool
         Rescale rows of probabilities to sum to 1 first. Never done silently.
     n_threads : int, optional
