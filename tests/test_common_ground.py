@@ -339,3 +339,15 @@ def test_refusals():
         ckce.common_ground(y % 2, a, a[:, :2] / a[:, :2].sum(axis=1)[:, None])
     with pytest.raises(ValueError, match="reduction must be"):
         ckce.common_ground(y, a, b, reduction="class_wise")
+
+
+def test_an_interval_without_0_and_no_difference_is_explained():
+    """The interval is of the pair alone; Holm's adjustment over three pairs takes the difference."""
+    rng = np.random.default_rng(19)
+    q = rng.dirichlet([1, 1, 1], 600)
+    y = draw(rng, q)
+    models = {"a": q, "b": temper(q, 1.28), "c": temper(q, 0.97), "d": temper(q, 1.02)}
+    (pair,) = (p for p in ckce.compare(y, models).pairs if {p.first, p.second} == {"a", "b"})
+    assert pair.verdict == "not shown"
+    assert pair.low * pair.high > 0
+    assert f"p = {pair.p_holm:.2g} over three settings and all pairs" in pair.sentence

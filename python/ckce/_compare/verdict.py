@@ -252,9 +252,16 @@ def _not_shown(found: CommonGround, pair: Pair, own: bool) -> str:
         return "CKCE differs, but no difference is shown where both models predict."
     form = form_of([found.difference])
     ends = _ends(found.low, found.high, form)
+    # The interval is of this pair alone and may leave 0 out; the verdict is about all pairs.
+    adjusted = (
+        f"; p = {found.p_holm:.2g} over three settings and all pairs"
+        if found.low * found.high > 0
+        else ""
+    )
     return (
         f"At equal predictions no difference between {found.first} and {found.second} is shown "
-        f"(difference {number(found.difference, form)}, {percent(found.level)} interval {ends})."
+        f"(difference {number(found.difference, form)}, {percent(found.level)} interval {ends}"
+        f"{adjusted})."
     )
 
 
