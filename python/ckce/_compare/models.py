@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from ckce._input import Samples, check_rows, check_samples, within
-from ckce._methods import Fourier
 from ckce._problem import Problem, Settings, choose_by_loo, median_of, problem_of
 
 
@@ -75,5 +74,5 @@ def shared_problems(models: Mapping[str, Samples], settings: Settings) -> dict[s
 
 def _needs_bandwidth(settings: Settings) -> bool:
     method = settings.method
-    given = isinstance(method, Fourier) and method.frequencies is not None
+    given = method is not None and method.sets_bandwidth
     return settings.kernel.has_bandwidth and not given

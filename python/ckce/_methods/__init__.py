@@ -3,16 +3,19 @@
 Start with auto.py. May touch the input room and the compiled core.
 """
 
-from ckce._methods.auto import better_method, check_method, choose_features, choose_method, stand_in
+from ckce._methods.auto import (
+    METHODS,
+    better_method,
+    check_method,
+    choose_features,
+    choose_method,
+    stand_in,
+)
 from ckce._methods.blocks import Blocks
 from ckce._methods.cholesky import Cholesky
 from ckce._methods.exact import Exact, iterates
+from ckce._methods.feature_map import Arrays, FeatureMap, Space
 from ckce._methods.fourier import Fourier
-from ckce._methods.landmarks import (
-    Landmarks,
-    check_stored_factor,
-    choose_points,
-    warn_of_missing,
-)
+from ckce._methods.landmarks import Landmarks, choose_points, warn_of_missing
 from ckce._methods.linear import Linear
 from ckce._methods.method import Method, Rows

@@ -38,6 +38,7 @@ class Exact(Method):
     """
 
     word: ClassVar[str] = "exact"
+    certified: ClassVar[bool] = True
 
     tol: float = _TOL
 

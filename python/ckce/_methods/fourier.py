@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -20,9 +21,11 @@ from ckce._input import (
     check_seed,
     digest,
 )
+from ckce._methods.feature_map import Arrays, FeatureMap, Space
 from ckce._methods.method import Method, Progress, Rows, price_of_features, price_of_gram
 
 SAMPLERS = ("gaussian", "orthogonal", "sobol")
+_LARGEST = 1e100  # of a frequency that can have been drawn
 _LARGEST_FLOAT32 = 1000.0  # products of larger frequencies have too few digits in float32
 
 
@@ -56,6 +59,7 @@ class Fourier(Method):
 
     word: ClassVar[str] = "fourier"
     streams: ClassVar[bool] = True
+    starts_with_q: ClassVar[bool] = True
     advice: ClassVar[str] = "pass a smaller n_frequencies, or fewer n_threads"
 
     n_frequencies: int = 100
@@ -84,6 +88,10 @@ class Fourier(Method):
     def count(self) -> int:
         """D, of drawn and of given frequencies."""
         return self.n_frequencies if self.frequencies is None else len(self.frequencies)
+
+    @property
+    def sets_bandwidth(self) -> bool:
+        return self.frequencies is not None
 
     def check(self, metric: str, kernel: Kernel, m: int) -> None:
         super().check(metric, kernel, m)
@@ -140,6 +148,39 @@ class Fourier(Method):
             )
         return _core.fourier_features(frequencies, linear_part=rows.kernel.linear_part)
 
+    def check_stream(self, asked: Any) -> None:
+        if self.precision != "float64":
+            raise ValueError("precision='mixed' is for ckce, got it for a stream")
+
+    def state_words(self, seed: int) -> dict[str, Any]:
+        if self.frequencies is not None:
+            return {"frequencies": digest(self.frequencies)}
+        drawn = {"n_frequencies": self.n_frequencies, "sampler": self.sampler}
+        return {**drawn, "random_state": seed}
+
+    @classmethod
+    def from_state(cls, words: Mapping[str, Any], arrays: Arrays) -> Fourier:
+        if words["frequencies"] is None:
+            return cls(words["n_frequencies"], words["sampler"])
+        return cls(frequencies=arrays["frequencies"])
+
+    def fix(self, space: Space, n_threads: int) -> FeatureMap:
+        return FourierMap(self.draw(space.m, space.kernel, 1.0, space.seed))
+
+    def read_map(self, space: Space, arrays: Arrays) -> FeatureMap:
+        frequencies, chebyshev = arrays["frequencies"], arrays.get("chebyshev", np.zeros((0, 0)))
+        if frequencies.ndim != 2 or frequencies.shape[1] != space.m or len(frequencies) < 1:
+            raise ValueError(f"frequencies of shape {frequencies.shape} for {space.m} classes")
+        if self.count != len(frequencies):
+            raise ValueError(f"{len(frequencies)} frequencies of {self.count!r}")
+        if not all((np.abs(array) <= _LARGEST).all() for array in (frequencies, chebyshev)):
+            raise ValueError("frequencies that cannot have been drawn")
+        if chebyshev.ndim != 2 or chebyshev.shape[0] != chebyshev.shape[1]:
+            raise ValueError(f"chebyshev of shape {chebyshev.shape}")
+        if len(chebyshev) and space.m != 2:
+            raise ValueError(f"chebyshev for {space.m} classes")
+        return FourierMap(frequencies, arrays.get("chebyshev"))
+
     def _draw_for(self, rows: Rows) -> NDArray[np.float64]:
         gamma = 1.0 if rows.bandwidth is None else rows.bandwidth
         return self.draw(rows.shape[1], rows.kernel, gamma, rows.seed)
@@ -157,6 +198,46 @@ class Fourier(Method):
         plain = replace(self, n_frequencies=100, sampler="gaussian")
         first, second = frequencies[:middle], frequencies[middle:]
         return replace(plain, frequencies=first), replace(plain, frequencies=second)
+
+
+@dataclass(frozen=True)
+class FourierMap(FeatureMap):
+    """Frequencies at bandwidth 1, or as given; a state that was loaded brings its expansion."""
+
+    unit: NDArray[np.float64]
+    stored: NDArray[np.float64] | None = None
+
+    def n_features(self, space: Space) -> int:
+        linear = space.m if space.kernel.linear_part else 0
+        return (len(self._chebyshev(space)) or 2 * len(self.unit)) + linear
+
+    def _frequencies(self, space: Space) -> NDArray[np.float64]:
+        return np.asfortranarray(self.unit / (1.0 if space.bandwidth is None else space.bandwidth))
+
+    def _chebyshev(self, space: Space) -> NDArray[np.float64]:
+        """What stands for the trigonometric features of two classes; empty if nothing does."""
+        if self.stored is not None:
+            return np.asfortranarray(self.stored)
+        return np.asfortranarray(_core.chebyshev_factor(self._frequencies(space)))
+
+    def core(self, space: Space) -> _core.Features:
+        return _core.fourier_features(
+            self._frequencies(space),
+            linear_part=space.kernel.linear_part,
+            chebyshev=self._chebyshev(space),
+        )
+
+    def arrays(self, space: Space) -> Arrays:
+        if space.pending:
+            return {"frequencies": self.unit}
+        return {"frequencies": self.unit, "chebyshev": self._chebyshev(space)}
+
+    def same(self, other: FourierMap, space: Space) -> bool:
+        a, b = self._chebyshev(space), other._chebyshev(space)
+        return a.shape == b.shape and bool(np.allclose(a, b, rtol=0.0, atol=1e-12))
+
+    def fresh(self) -> FourierMap:
+        return FourierMap(self.unit)
 
 
 def fourier_frequencies(

@@ -5,6 +5,7 @@ phi(q) = L^-1 k(S, q) with L L' = k(S, S), so that Phi Phi' is the Nystroem appr
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from ckce import _core
 from ckce._input import Kernel, check_count, check_matrix, check_memory, digest, warn
+from ckce._methods.feature_map import Arrays, FeatureMap, Space
 from ckce._methods.method import Method, Progress, Rows, in_panels, price_of_features
 
 # Of the row sums, wide enough for half precision: landmarks only say where features are.
@@ -45,6 +47,7 @@ class Landmarks(Method):
 
     word: ClassVar[str] = "landmarks"
     streams: ClassVar[bool] = True
+    certified: ClassVar[bool] = True
     advice: ClassVar[str] = "pass fewer landmarks"
 
     points: Any = 200
@@ -100,6 +103,29 @@ class Landmarks(Method):
             known.points, np.asfortranarray(factor), kernel=rows.core_kernel
         )
 
+    def check_stream(self, asked: Any) -> None:
+        if not self.given:
+            raise ValueError(
+                f"landmarks must be given, got {asked!r}: take them from a sample with "
+                "CKCEAccumulator.from_sample(y, q, method=ckce.Landmarks(200))"
+            )
+
+    def state_words(self, seed: int) -> dict[str, Any]:
+        return {"landmarks": self.name}
+
+    @classmethod
+    def from_state(cls, words: Mapping[str, Any], arrays: Arrays) -> Landmarks:
+        return cls(np.ascontiguousarray(arrays["landmarks"]))
+
+    def fix(self, space: Space, n_threads: int) -> FeatureMap:
+        return LandmarkMap(self.points, self.factor(space.core_kernel, n_threads))
+
+    def read_map(self, space: Space, arrays: Arrays) -> FeatureMap:
+        if self.points.shape[1] != space.m or space.bandwidth is None:
+            raise ValueError(f"landmarks of shape {self.points.shape} for {space.m} classes")
+        _check_stored_factor(self.points, arrays["landmark_factor"])
+        return LandmarkMap(self.points, arrays["landmark_factor"])
+
     def choose(self, rows: Rows) -> Landmarks:
         """Landmarks out of these rows, fewer than asked for where the others add nothing."""
         n, m = rows.shape
@@ -133,6 +159,28 @@ class Landmarks(Method):
         return factor
 
 
+@dataclass(frozen=True)
+class LandmarkMap(FeatureMap):
+    """Landmarks S and L with L L' = k(S, S)."""
+
+    points: NDArray[np.float64]
+    stored: NDArray[np.float64]
+
+    def n_features(self, space: Space) -> int:
+        return len(self.points)
+
+    def core(self, space: Space) -> _core.Features:
+        factor = np.asfortranarray(self.stored)
+        return _core.landmark_features(self.points, factor, kernel=space.core_kernel)
+
+    def arrays(self, space: Space) -> Arrays:
+        return {"landmarks": self.points, "landmark_factor": self.stored}
+
+    def same(self, other: LandmarkMap, space: Space) -> bool:
+        a, b = self.stored, other.stored
+        return np.array_equal(a, b) or bool(np.allclose(a @ a.T, b @ b.T, rtol=0.0, atol=1e-12))
+
+
 def choose_points(
     sample: NDArray[np.floating], kernel: _core.Kernel, *, n_threads: int, **how: Any
 ) -> NDArray[np.float64]:
@@ -151,7 +199,7 @@ def choose_points(
         points = np.delete(points, repeated, axis=0)
 
 
-def check_stored_factor(points: NDArray[np.float64], factor: NDArray[np.float64]) -> None:
+def _check_stored_factor(points: NDArray[np.float64], factor: NDArray[np.float64]) -> None:
     """Refuse a factor out of a file that cannot be one of these landmarks."""
     r = len(points)
     if factor.shape != (r, r):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ckce import _core
+from ckce._methods.feature_map import Arrays, FeatureMap, Space
 from ckce._methods.method import Method, Progress, Rows
 
 
@@ -15,6 +16,7 @@ class Linear(Method):
 
     word: ClassVar[str] = "linear"
     streams: ClassVar[bool] = True
+    starts_with_q: ClassVar[bool] = True
 
     def price(self, rows: Rows, full: bool, metric: str = "ckce") -> float:
         return (2.0 + rows.n_threads) * rows.shape[1] ** 2
@@ -24,3 +26,19 @@ class Linear(Method):
 
     def features(self, rows: Rows, progress: Progress = None) -> _core.Features:
         return _core.linear_features(rows.shape[1])
+
+    def fix(self, space: Space, n_threads: int) -> FeatureMap:
+        return LinearMap()
+
+    def read_map(self, space: Space, arrays: Arrays) -> FeatureMap:
+        return LinearMap()
+
+
+class LinearMap(FeatureMap):
+    """Nothing is kept."""
+
+    def n_features(self, space: Space) -> int:
+        return space.m
+
+    def core(self, space: Space) -> _core.Features:
+        return _core.linear_features(space.m)

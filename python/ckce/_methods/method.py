@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ckce import _core
 from ckce._input import Kernel
+from ckce._methods.feature_map import Arrays, FeatureMap, Space
 
 Progress = Callable[[float], None] | None
 _FEW_ROWS = 160
@@ -61,6 +62,10 @@ class Method:
     word: ClassVar[str]
     #: Whether its features are fixed before the first row, so that a stream can use them.
     streams: ClassVar[bool] = False
+    #: Whether phi(q) begins with q where the kernel has a linear part: Phi'Q is then in Phi'Phi.
+    starts_with_q: ClassVar[bool] = False
+    #: Whether a bound on the distance to the exact kernel comes with its features.
+    certified: ClassVar[bool] = False
     #: What to do where its memory does not suffice.
     advice: ClassVar[str] = "use method='fourier', whose memory is flat in n"
 
@@ -84,6 +89,31 @@ class Method:
     def features(self, rows: Rows, progress: Progress = None) -> _core.Features | None:
         """The feature map for these rows; None: the kernel itself."""
         return None
+
+    @property
+    def sets_bandwidth(self) -> bool:
+        """Whether its options leave no bandwidth to choose."""
+        return False
+
+    def check_stream(self, asked: Any) -> None:
+        """Refuse options that a stream cannot take; `asked` is what the caller wrote."""
+
+    def state_words(self, seed: int) -> dict[str, Any]:
+        """Its part of the words in a state file."""
+        return {}
+
+    @classmethod
+    def from_state(cls, words: Mapping[str, Any], arrays: Arrays) -> Method:
+        """The method that a state file claims."""
+        return cls()
+
+    def fix(self, space: Space, n_threads: int) -> FeatureMap:
+        """The features of a new stream."""
+        raise NotImplementedError
+
+    def read_map(self, space: Space, arrays: Arrays) -> FeatureMap:
+        """The features that a state file holds, checked."""
+        raise NotImplementedError
 
     def _options(self) -> dict[str, Any]:
         """Options that are not at their defaults."""

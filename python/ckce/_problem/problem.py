@@ -17,7 +17,7 @@ from ckce._input import (
     check_threads,
     digest,
 )
-from ckce._methods import Fourier, Method, Rows, check_method, choose_method
+from ckce._methods import Method, Rows, check_method, choose_method
 from ckce._problem import bandwidth as bandwidths
 from ckce._problem.bandwidth import Bandwidth, check_bandwidth_option
 from ckce._problem.label_kernel import LabelKernel, check_label_kernel
@@ -199,7 +199,7 @@ def check_settings(
     if not isinstance(gamma, str):
         if not named.has_bandwidth:
             raise ValueError(f"{named} takes no bandwidth, got bandwidth={bandwidth!r}")
-        if isinstance(asked, Fourier) and asked.frequencies is not None:
+        if asked is not None and asked.sets_bandwidth:
             raise ValueError(
                 "frequencies are used as given, so bandwidth would be ignored, got "
                 f"bandwidth={bandwidth!r}"
@@ -302,7 +302,7 @@ def problem_of(
 
 def _bandwidth(samples: Samples, method: Method, settings: Settings) -> Bandwidth:
     kernel, asked = settings.kernel, settings.bandwidth
-    if isinstance(method, Fourier) and method.frequencies is not None:
+    if method.sets_bandwidth:
         return Bandwidth(None, "frequencies")
     if not kernel.has_bandwidth:
         return bandwidths.NONE

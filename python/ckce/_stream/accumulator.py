@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import threading
-import weakref
 from typing import Any
 
 import numpy as np
@@ -26,32 +24,12 @@ from ckce._stream import codec, state_file
 from ckce._stream.config import StreamConfig, without_bandwidth
 from ckce._stream.engine import Engine
 from ckce._stream.evaluation import StreamEvaluation, evaluation_of
-from ckce._stream.features import FeatureMap, make_map
+from ckce._stream.features import Kept, make_kept
+from ckce._stream.forks import make_lock
 from ckce._stream.rows import copied, feed, joined, some_rows
 from ckce._stream.settings import check_shard, make_config, settle_on_sample
 
 _ADVICE = "pass reduction=ckce.TopK(20) or 'top_label', whose state does not grow with the classes"
-
-#: A fork waits until nobody is inside an accumulator: the child would wait for ever for a lock.
-_ALIVE: weakref.WeakSet[CKCEAccumulator] = weakref.WeakSet()
-_TAKEN: list[threading.Lock] = []
-
-
-def _before_fork() -> None:
-    for acc in list(_ALIVE):
-        acc._lock.acquire()
-        _TAKEN.append(acc._lock)
-
-
-def _after_fork() -> None:
-    while _TAKEN:
-        _TAKEN.pop().release()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork
-    )
 
 
 class CKCEAccumulator:
@@ -157,33 +135,32 @@ class CKCEAccumulator:
             input=input,
             normalize=normalize,
         )
-        feature_map = make_map(config, threads)
-        check_memory(feature_map.price(config), f"a state of {config.columns} classes", _ADVICE)
-        self._set_up(config, feature_map, factor, check_shard(shard_id), threads)
+        kept = make_kept(config, threads)
+        check_memory(kept.price(config), f"a state of {config.columns} classes", _ADVICE)
+        self._set_up(config, kept, factor, check_shard(shard_id), threads)
 
     def _set_up(
         self,
         config: StreamConfig,
-        feature_map: FeatureMap,
+        kept: Kept,
         label_factor: NDArray[np.float64] | None,
         shard_id: str | None,
         n_threads: int,
     ) -> None:
         """Everything but the checks of the arguments."""
         self._config = config
-        self._map = feature_map
+        self._kept = kept
         self._label_factor = label_factor
         self._shard_id = shard_id
         self._n_threads = n_threads
-        self._lock = threading.Lock()  # of what follows
-        _ALIVE.add(self)
+        self._lock = make_lock()  # of what follows
         self._shards = frozenset(() if shard_id is None else (shard_id,))
         self._weighted = False  # a weight other than 1 was seen; signatures say so
         self._held: list[Samples] = []
         self._engine = None if config.pending else self._make_engine(config)
 
     def _make_engine(self, config: StreamConfig) -> Engine:
-        return self._map.engine(config, self._label_factor)
+        return self._kept.engine(config, self._label_factor)
 
     @classmethod
     def from_sample(cls, y_true: Any, y_prob: Any, **options: Any) -> CKCEAccumulator:
@@ -380,7 +357,7 @@ class CKCEAccumulator:
         found = self._config.difference(other._config)
         if found is not None:
             raise ValueError("{} must be the same to merge, got {!r} and {!r}".format(*found))
-        if not self._map.same(other._map, self._config):
+        if not self._kept.same(other._kept, self._config):
             raise ValueError(
                 "features must be the same to merge, got states written by versions of ckce that "
                 "compute them differently"
@@ -416,7 +393,7 @@ class CKCEAccumulator:
         with self._lock:
             if self._config.bandwidth.first_rows:
                 self._config = without_bandwidth(self._config)
-                self._map = self._map.fresh()
+                self._kept = self._kept.fresh()
             self._shards = frozenset(() if self._shard_id is None else (self._shard_id,))
             self._weighted = False
             self._held = []
@@ -426,7 +403,7 @@ class CKCEAccumulator:
         """An empty accumulator with the same options and bandwidth, for another part of the data."""
         twin = object.__new__(type(self))
         twin._set_up(
-            self._config, self._map, self._label_factor, check_shard(shard_id), self._n_threads
+            self._config, self._kept, self._label_factor, check_shard(shard_id), self._n_threads
         )
         return twin
 
@@ -490,7 +467,7 @@ class CKCEAccumulator:
             rows = Samples(state.tail_labels, state.tail_probs, state.tail_weights)
             sums = engine.arrays(state)
         contents = codec.Contents(
-            config, self._map, self._label_factor, self._shard_id, shards, self._weighted
+            config, self._kept, self._label_factor, self._shard_id, shards, self._weighted
         )
         return codec.encode(contents, sums, rows)
 
@@ -525,7 +502,7 @@ class CKCEAccumulator:
             acc = object.__new__(cls)
             acc._set_up(
                 contents.config,
-                contents.feature_map,
+                contents.kept,
                 contents.label_factor,
                 contents.shard_id,
                 check_threads(None),

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from ckce import _core
 from ckce._input import LARGEST_WEIGHT, LEAST_WEIGHT, Samples, check_memory
+from ckce._methods import Arrays
 from ckce._problem import MEDIAN_ROWS
 from ckce._stream import state_file
-from ckce._stream.config import StreamConfig, check_words, read_config
-from ckce._stream.engine import Arrays
-from ckce._stream.features import FeatureMap, method_of, read_map
+from ckce._stream.config import StreamConfig, read_config, read_method
+from ckce._stream.features import Kept, read_kept
 
 #: Arrays of a file that hold sums.
 SUMS = ("sums", "cell_ids", "cell_points", "cell_numbers")
@@ -26,7 +26,7 @@ class Contents:
     """All of an accumulator but its rows."""
 
     config: StreamConfig
-    feature_map: FeatureMap
+    kept: Kept
     label_factor: NDArray[np.float64] | None
     shard_id: str | None
     shards: frozenset[str]
@@ -38,7 +38,7 @@ def encode(contents: Contents, sums: Arrays, rows: Samples | None) -> Iterator[b
     from ckce import __version__
 
     config = contents.config
-    arrays = contents.feature_map.arrays(config)
+    arrays = contents.kept.arrays(config)
     if contents.label_factor is not None:
         arrays["label_factor"] = contents.label_factor
     arrays.update(sums)
@@ -70,8 +70,8 @@ def _version(words: dict[str, Any]) -> int:
 def decode(header: dict[str, Any], arrays: Arrays) -> tuple[Contents, Samples | None, Arrays]:
     """Contents, rows that wait for their block, and sums; all checked, since files can be forged."""
     words = dict(header["config"])
-    config = read_config(words, method_of(check_words(words), words, arrays))
-    feature_map = read_map(config, arrays)
+    config = read_config(words, read_method(words, arrays))
+    kept = read_kept(config, arrays)
     m = config.columns
     factor = arrays.get("label_factor")
     if (factor is not None) != (config.label_kernel is not None):
@@ -81,16 +81,16 @@ def decode(header: dict[str, Any], arrays: Arrays) -> tuple[Contents, Samples | 
     ):
         raise ValueError(f"label_factor of shape {factor.shape} for {m} classes")
     what = f"a state of {m} classes and method {config.method!r}"
-    check_memory(feature_map.price(config), what, "it may be damaged")
+    check_memory(kept.price(config), what, "it may be damaged")
     sums = {name: arrays[name] for name in SUMS if name in arrays}
     if sums:
-        expected = feature_map.n_sums(config)
+        expected = kept.n_sums(config)
         if sums["sums"].shape != (expected,):
             raise ValueError(f"sums of shape {sums['sums'].shape}, expected ({expected},)")
         check_sums(np.ascontiguousarray(sums["sums"]))
     contents = Contents(
         config,
-        feature_map,
+        kept,
         None if factor is None else np.asfortranarray(factor),
         header["shard_id"],
         frozenset(header["shards"]),

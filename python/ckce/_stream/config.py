@@ -18,9 +18,8 @@ from ckce._input import (
     check_named_kernel,
     check_positive,
     check_seed,
-    digest,
 )
-from ckce._methods import Exact, Fourier, Landmarks, Linear, Method
+from ckce._methods import METHODS, Arrays, Exact, Linear, Method, Space
 from ckce._metrics.ece import check_bins
 from ckce._problem import MEDIAN_ROWS, Bandwidth, Signature, Single, read_reduction
 
@@ -72,35 +71,31 @@ class StreamConfig:
 
     @property
     def scattered(self) -> bool:
-        features = (Fourier, Linear)
-        starts_with_q = self.kernel.linear_part and isinstance(self.method, features)
+        starts_with_q = self.kernel.linear_part and self.method.starts_with_q
         return starts_with_q and self.columns >= _SCATTERED_CLASSES
+
+    @property
+    def space(self) -> Space:
+        """What its features are made for."""
+        return Space(self.columns, self.kernel, self.bandwidth.value, self.seed, self.pending)
 
     @property
     def prepared(self) -> str | None:
         """What is done to the rows, in the word of a signature."""
         return "normalized" if self.normalize else None if self.input == "probs" else self.input
 
-    @property
-    def drawn(self) -> Fourier | None:
-        """Fourier features whose frequencies are drawn, not given."""
-        method = self.method
-        return method if isinstance(method, Fourier) and method.frequencies is None else None
-
     def to_dict(self) -> dict[str, Any]:
         """All of it in plain words, as state files have it."""
-        method, drawn = self.method, self.drawn
-        given = method.frequencies if isinstance(method, Fourier) else None
         words = {
             "n_classes": self.n_classes,
-            "method": method.word,
+            "method": self.method.word,
             "kernel": self.kernel.name,
             "bandwidth": self.bandwidth.value,
             "bandwidth_source": self.bandwidth.source,
-            "n_frequencies": None if drawn is None else drawn.n_frequencies,
-            "sampler": None if drawn is None else drawn.sampler,
-            "random_state": None if drawn is None else self.seed,
-            "frequencies": None if given is None else digest(given),
+            "n_frequencies": None,
+            "sampler": None,
+            "random_state": None,
+            "frequencies": None,
             "label_kernel": self.label_kernel,
             "regularization": self.regularization,
             "debias": self.debias,
@@ -112,8 +107,7 @@ class StreamConfig:
             words["input"] = self.input
         else:
             words["from_logits"] = self.input == "logits"
-        if isinstance(method, Landmarks):
-            words["landmarks"] = method.name
+        words.update(self.method.state_words(self.seed))
         if self.reduction is not None:  # from version 4 on
             words["reduction"] = self.reduction.word
         return words
@@ -144,7 +138,7 @@ class StreamConfig:
             "lam": lam,
             **self._data_words(n, weight),
         }
-        if isinstance(self.method, Fourier) and self.drawn is None:
+        if self.method.sets_bandwidth:
             words.pop("D")
         if self.label_kernel is not None:
             words["l"] = self.label_kernel
@@ -207,13 +201,13 @@ def read_config(header: Mapping[str, Any], method: Method) -> StreamConfig:
     return config
 
 
-def check_words(header: Mapping[str, Any]) -> str:
-    """The features that a file claims."""
-    kernel = check_named_kernel(header["kernel"])
-    methods = [Fourier.word, Landmarks.word, Exact.word]
-    if not kernel.has_bandwidth:
-        methods = [Linear.word]
-    return check_choice("method", header["method"], methods)
+def read_method(words: Mapping[str, Any], arrays: Arrays) -> Method:
+    """The method that a file claims."""
+    methods: dict[str, type[Method]] = {Linear.word: Linear}
+    if check_named_kernel(words["kernel"]).has_bandwidth:
+        streams = (each for each in METHODS.values() if each.streams or each is Exact)
+        methods = {each.word: each for each in streams}
+    return methods[check_choice("method", words["method"], list(methods))].from_state(words, arrays)
 
 
 def _read_bandwidth(words: Mapping[str, Any]) -> Bandwidth:

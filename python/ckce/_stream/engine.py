@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from ckce import _core
 from ckce._input import Samples, check_memory
+from ckce._methods import Arrays
 
-Arrays = dict[str, NDArray[Any]]
 _DENSE_CELLS = 2**14  # of which a vector of fixed size may hold the moments, 25 MB
 _CELLS = ("cell_ids", "cell_points", "cell_numbers")
 _ROW = 200.0  # bytes that a row may add to a state: a cell of its own

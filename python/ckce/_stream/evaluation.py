@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckce import _core
-from ckce._methods import Exact, Landmarks
+from ckce._methods import Landmarks
 from ckce._metrics.ece import EceEstimate
 from ckce._problem import TopLabel
 from ckce._reliability.diagram import ReliabilityDiagram, curve_of_bins
@@ -190,7 +190,6 @@ def evaluation_of(
     scores, solution, n = result.scores, result.solution, result.rows
     weight = scores.weight
     placed = isinstance(config.method, Landmarks)
-    certified = placed or isinstance(config.method, Exact)
     debiased = solution.value - solution.debias if config.debias else None
     se, jkce_se = _standard_errors(result)
     low, high = (None, None)
@@ -210,7 +209,7 @@ def evaluation_of(
         ckce_se=se,
         ckce_low=low,
         ckce_high=high,
-        ckce_bound=solution.bound if certified else None,
+        ckce_bound=solution.bound if config.method.certified else None,
         missing_trace=result.missing if placed else None,
         jkce=result.off_diagonal / (weight * (weight - 1.0)) if weight > 1.0 + 1e-6 else None,
         jkce_se=jkce_se,

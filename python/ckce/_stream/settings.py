@@ -165,13 +165,7 @@ def _check_method(value: Any, kernel: Kernel, m: int) -> Method:
             "method of a stream must be 'exact' (two classes), 'fourier', ckce.Fourier(...) or "
             f"ckce.Landmarks(points), got {value!r}: others need all rows at once"
         )
-    if isinstance(method, Landmarks) and not method.given:
-        raise ValueError(
-            f"landmarks must be given, got {value!r}: take them from a sample with "
-            "CKCEAccumulator.from_sample(y, q, method=ckce.Landmarks(200))"
-        )
-    if isinstance(method, Fourier) and method.precision != "float64":
-        raise ValueError("precision='mixed' is for ckce, got it for a stream")
+    method.check_stream(value)
     return method
 
 
@@ -184,7 +178,7 @@ def _check_bandwidth(
         if not isinstance(asked, str):
             raise ValueError(f"kernel='linear' takes no bandwidth, got bandwidth={value!r}")
         return NONE
-    if isinstance(method, Fourier) and method.frequencies is not None:
+    if method.sets_bandwidth:
         if not isinstance(asked, str):
             raise ValueError(
                 f"frequencies are used as given, so bandwidth would be ignored, got bandwidth={value!r}"
