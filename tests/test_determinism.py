@@ -50,6 +50,7 @@ ESTIMATORS = {
     "ece, simplex": (ckce.ece_estimate, {"variant": "simplex"}),
     "ece, top label": (ckce.ece_estimate, {"variant": "top_label"}),
     "ece, quantiles": (ckce.ece_estimate, {"variant": "class_wise", "strategy": "quantile"}),
+    "smooth ece": (ckce.smooth_ece, {}),
     "brier": (ckce.brier_decomposition, {"sample_weight": WEIGHTS}),
     "log loss": (ckce.log_loss, {}),
 }

@@ -42,6 +42,7 @@ CALLS = {
     "simplex": lambda **o: ckce.ece(y, q, variant="simplex", **o),
     "top label": lambda **o: ckce.ece(y, q, variant="top_label", **o),
     "quantiles": lambda **o: ckce.ece(y, q, variant="class_wise", strategy="quantile", **o),
+    "smooth": lambda **o: ckce.smooth_ece(y, q, **o),
     "landmarks": lambda **o: float(
         ckce.CKCEAccumulator.from_sample(y, q, method=ckce.Landmarks(90), **o).method.points.sum()
     ),

@@ -6,6 +6,7 @@
 #include "bindings/arrays.hpp"
 #include "bindings/call.hpp"
 #include "core/metrics/scores.hpp"
+#include "core/metrics/smooth_ece.hpp"
 
 namespace ckce {
 
@@ -36,6 +37,10 @@ void bind_ece(py::module_& module) {
       .def_readonly("sharpness", &Scores::sharpness)
       .def_property_readonly("residual", [](const Scores& s) { return to_numpy(s.residual); })
       .def_property_readonly("labels", [](const Scores& s) { return to_numpy(s.labels); });
+  py::class_<SmoothEce>(module, "SmoothEce")
+      .def_readonly("value", &SmoothEce::value)
+      .def_readonly("bandwidth", &SmoothEce::bandwidth)
+      .def_readonly("at_ends", &SmoothEce::at_ends);
 
   py::native_enum<Variant>(module, "Variant", "enum.Enum")
       .value("top_label", Variant::kTopLabel)
@@ -67,6 +72,13 @@ void bind_ece(py::module_& module) {
       },
       py::arg("probs"), py::arg("labels"), py::arg("weights"), py::kw_only(), py::arg("n_bins"),
       py::arg("n_threads"));
+  module.def(
+      "smooth_ece",
+      [](const py::array& probs, const Labels& labels, const Weights& weights, int n_threads) {
+        const Samples samples = view_samples(probs, labels, weights);
+        return run(n_threads, [&](Parallel& parallel) { return smooth_ece(samples, parallel); });
+      },
+      py::arg("probs"), py::arg("labels"), py::arg("weights"), py::kw_only(), py::arg("n_threads"));
   module.def(
       "scores",
       [](const py::array& probs, const Labels& labels, const Weights& weights, int n_threads) {

@@ -34,6 +34,7 @@ _ROOMS = {
         "brier_decomposition",
         "log_loss",
     ),
+    "_metrics.smooth_ece": ("smooth_ece",),
     "_problem.bandwidth": ("median_bandwidth",),
     "_problem.reduction": ("TopK",),
     "_reliability.diagram": ("ReliabilityCurve", "ReliabilityDiagram", "reliability_diagram"),

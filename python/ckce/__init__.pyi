@@ -105,6 +105,9 @@ from ckce._metrics.scores import (
 from ckce._metrics.scores import (
     log_loss as log_loss,
 )
+from ckce._metrics.smooth_ece import (
+    smooth_ece as smooth_ece,
+)
 from ckce._problem.bandwidth import (
     median_bandwidth as median_bandwidth,
 )

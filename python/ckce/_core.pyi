@@ -384,6 +384,11 @@ class SimplexBins:
     gaps: Gaps
     counts: NDArray[np.int64]
 
+class SmoothEce:
+    value: float
+    bandwidth: float
+    at_ends: float
+
 class Scores:
     weight: float
     hits: float
@@ -408,6 +413,9 @@ def ece_scalar(
 def ece_simplex(
     probs: Probs, labels: Labels, weights: Doubles | None, *, n_bins: int, n_threads: int
 ) -> SimplexBins: ...
+def smooth_ece(
+    probs: Probs, labels: Labels, weights: Doubles | None, *, n_threads: int
+) -> SmoothEce: ...
 def scores(probs: Probs, labels: Labels, weights: Doubles | None, *, n_threads: int) -> Scores: ...
 
 # Data that come in batches.

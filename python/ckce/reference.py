@@ -1023,6 +1023,61 @@ def _variance(rate: Array) -> float:
     return float(rate[0] * (1 - rate[0]) if len(rate) == 1 else 1 - (rate**2).sum())
 
 
+def smooth_ece(
+    y_true: Labels, y_prob: Array, sample_weight: npt.NDArray[Any] | None = None
+) -> float:
+    """Smooth ECE (Blasiok and Nakkiran 2023), transcribed from relplot 1.0.3.
+
+    Of the probability of the second of two classes, or of the confidence in the predicted class.
+
+    Parameters
+    ----------
+    y_true : ndarray of shape (n,)
+    y_prob : ndarray of shape (n, m)
+    sample_weight : ndarray of shape (n,), optional
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> round(smooth_ece(np.array([0, 0]), np.full((2, 2), 0.5)), 3)
+    0.5
+    """
+    w = _weights(sample_weight, len(y_prob))
+    hits, q = (y_true, y_prob) if y_prob.shape[1] == 2 else top_label(y_true, y_prob)
+    p = q[:, 1]
+    wide, narrow = 1.0, 0.0
+    for _ in range(10):
+        middle = (wide + narrow) / 2
+        if middle < 0.001 or middle < _smooth_ece_at(middle, p, hits, w):
+            narrow = middle
+        else:
+            wide = middle
+    return _smooth_ece_at(wide, p, hits, w)
+
+
+def _smooth_ece_at(sigma: float, p: Array, hits: Labels, w: Array) -> float:
+    """Smooth ECE with a kernel of this width."""
+    size = max(2000, round(20 / sigma)) // 2 + 1
+    cell = np.clip((p * (size - 1)).astype(int), 0, size - 2)
+    right = p * (size - 1) - cell
+    kernel = np.exp(-((np.linspace(0, 1, size) - 0.5) ** 2) / (2 * sigma**2))
+    kernel /= np.sqrt(2 * np.pi) * sigma
+    points = np.linspace(0, 1, max(200, round(10 / sigma)))
+
+    def smoothed(values: Array) -> Array:
+        grid = np.zeros(size)
+        np.add.at(grid, cell, (1 - right) * values)
+        np.add.at(grid, cell + 1, right * values)
+        reflected = np.concatenate([grid[:0:-1], grid, grid[-2::-1]])
+        out = np.convolve(reflected, kernel, "valid")[size // 2 : size // 2 + size]
+        return np.interp(points, np.linspace(0, 1, size), out)
+
+    return float(np.abs(smoothed(w * (p - hits))).sum() / (smoothed(w) + 1e-4).sum())
+
+
 def brier_decomposition(
     y_true: Labels,
     y_prob: Array,

@@ -476,6 +476,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "ece, top label": partial(ckce.ece, variant="top_label"),
     "ece, class-wise": partial(ckce.ece, variant="class_wise", strategy="quantile"),
     "ece_estimate": ckce.ece_estimate,
+    "smooth_ece": ckce.smooth_ece,
     "brier": ckce.brier,
     "brier_decomposition": ckce.brier_decomposition,
     "log_loss": ckce.log_loss,
@@ -723,7 +724,7 @@ def _top_k():
     call = partial(ckce.ckce, [0, 1], lacks, **two)
     words = ("y_true row 1 is 1, the rank of an entry that its row lacks",)
     yield Refusal("ckce: top k, absent", call, ValueError, words)
-    for entry in ("ece", "brier", "log_loss", "accuracy", "brier_decomposition"):
+    for entry in ("ece", "smooth_ece", "brier", "log_loss", "accuracy", "brier_decomposition"):
         call = partial(getattr(ckce, entry), ids, top)
         words = ("y_prob must hold all classes here, got ckce.TopKPredictions",)
         yield Refusal(f"{entry}: top k", call, TypeError, words)

@@ -291,7 +291,7 @@ SCORES = [
             ("simplex", 10, {"norm": "l2_squared", "debias": True}),
         ]
     ),
-    *(Score(name) for name in ("brier", "log_loss", "accuracy")),
+    *(Score(name) for name in ("brier", "log_loss", "accuracy", "smooth_ece")),
     Score("brier_decomposition", read=lambda parts: parts.calibration),
     Score("jkce_estimate", {"bandwidth": 0.7}, read=lambda estimate: estimate.se),
     Score("estimate", {"bandwidth": 0.7}, read=lambda estimate: estimate.se),

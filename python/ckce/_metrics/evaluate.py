@@ -13,6 +13,7 @@ from ckce._metrics.ece import TITLES, VARIANTS, EceEstimate, ece_estimate_of
 from ckce._metrics.estimate import Estimate, estimate_of
 from ckce._metrics.jkce import JkceEstimate, jkce_estimate_of
 from ckce._metrics.scores import BrierDecomposition, brier_decomposition_of, scores_of
+from ckce._metrics.smooth_ece import smooth_ece_of
 from ckce._problem import ReductionLike, check_reduction, check_settings, problem_of
 from ckce._results import (
     FEW_ROWS,
@@ -23,9 +24,11 @@ from ckce._results import (
     in_words,
     load_pandas,
     number,
+    percent,
 )
 
 _ZERO = "a label had probability 0"
+_MANY_AT_ENDS = 0.01  # share of predictions of exactly 0 or 1 that moves smooth ECE
 
 
 def evaluate(
@@ -52,7 +55,7 @@ def evaluate(
     """Everything the paper's comparison reports of a model, in one call.
 
     Accuracy, log loss, Brier score with its decomposition, CKCE (with floor, debiased value and
-    confidence interval), JKCE (with standard error) and ECE in three variants. CKCE and JKCE share
+    confidence interval), JKCE (with standard error), ECE in three variants and smooth ECE. CKCE and JKCE share
     kernel and bandwidth.
 
     Parameters
@@ -101,6 +104,7 @@ def evaluate(
     ECE (top label)    0.3167   overconfident by 0.0833
     ECE (class-wise)   0.3167   mean over classes
     ECE (simplex)      0.6333   10 bins per class, 6 occupied, 6 with one sample; mostly noise
+    smooth ECE         0.1135   of the second class, kernel width 0.1143
     signature         ckce|v0.1|method:exact|k:linear_gaussian|gamma:0.42426406871192857(median)|lam:n^-0.25|n:6|m:2|p:float64
     """
     level, resamples = check_level(level), check_test(test, regularization, groups)
@@ -133,6 +137,7 @@ def evaluate(
         f"ece_{variant}": ece_estimate_of(samples, threads, variant=variant, n_bins=n_bins)
         for variant in VARIANTS
     }
+    smooth = smooth_ece_of(samples, threads)
     bins = ece["ece_class_wise"].n_bins
     problem = problem_of("ckce", samples, settings)
     tested = None
@@ -149,6 +154,9 @@ def evaluate(
         brier_parts=brier_decomposition_of(samples, "class_wise", bins, "uniform", False, threads),
         ckce=estimate_of(problem, progress, level),
         jkce=jkce_estimate_of(problem.of_jkce(), progress, level),
+        smooth_ece=smooth.value,
+        smooth_ece_bandwidth=smooth.bandwidth,
+        smooth_ece_at_ends=smooth.at_ends,
         test=tested,
         level=level,
         **ece,
@@ -177,6 +185,9 @@ class Evaluation:
         JKCE with standard error.
     ece_top_label, ece_class_wise, ece_simplex : EceEstimate
         ECE, L1, by the bins of the confidence, of each class, and of the whole vector (the paper's).
+    smooth_ece, smooth_ece_bandwidth, smooth_ece_at_ends : float
+        Smooth ECE, of the second of two classes or of the top label; the width of its kernel; the
+        share of predictions of exactly 0 or 1, which count half in it.
     test : CalibrationTest or None
         The exact test of calibration, if it was asked for.
     level : float
@@ -195,6 +206,9 @@ class Evaluation:
     ece_top_label: EceEstimate = field(repr=False)
     ece_class_wise: EceEstimate = field(repr=False)
     ece_simplex: EceEstimate = field(repr=False)
+    smooth_ece: float
+    smooth_ece_bandwidth: float
+    smooth_ece_at_ends: float
     test: CalibrationTest | None = field(default=None, repr=False)
     level: float = 0.95
 
@@ -223,6 +237,7 @@ class Evaluation:
             (TITLES["top_label"], self.ece_top_label.value, f"{lean}confident by {number(gap)}"),
             (TITLES["class_wise"], self.ece_class_wise.value, "mean over classes"),
             (TITLES["simplex"], self.ece_simplex.value, _bins_remark(self.ece_simplex)),
+            ("smooth ECE", self.smooth_ece, self._smooth_remark()),
         ]
         if self.test is not None:
             found = "the model is miscalibrated" if rejected else NO_SIGN
@@ -236,6 +251,14 @@ class Evaluation:
         )
         lines = tuple((name, number(value), remark) for name, value, remark in rows)
         return Facts(lines, c.signature, heading)
+
+    def _smooth_remark(self) -> str:
+        of = "the second class" if self.n_classes == 2 else "the top label"
+        text = f"of {of}, kernel width {number(self.smooth_ece_bandwidth)}"
+        if self.smooth_ece_at_ends >= _MANY_AT_ENDS:
+            share = percent(round(self.smooth_ece_at_ends, 3))
+            text += f"; {share} of the predictions are 0 or 1 and count half, as in relplot"
+        return text
 
     def __repr__(self) -> str:
         return self._facts().text()
@@ -279,6 +302,8 @@ class Evaluation:
             "ece_simplex_occupied_bins": self.ece_simplex.n_occupied,
             "ece_simplex_single_bins": self.ece_simplex.n_single,
             "ece_simplex_share_in_small_bins": self.ece_simplex.share_in_small_bins,
+            "smooth_ece": self.smooth_ece,
+            "smooth_ece_bandwidth": self.smooth_ece_bandwidth,
             "ckce_signature": c.signature,
             "jkce_signature": j.signature,
             "ece_top_label_signature": self.ece_top_label.signature,

@@ -41,6 +41,7 @@ __all__ = [
     "neg_ece_top_label",
     "neg_jkce",
     "neg_log_loss",
+    "neg_smooth_ece",
 ]
 
 
@@ -124,6 +125,7 @@ def make_scorer(metric: str, **options: Any) -> CalibrationScorer:
         "ckce": _debiased_ckce,
         "jkce": _unbiased_jkce,
         "ece": ckce.ece,
+        "smooth_ece": ckce.smooth_ece,
         "brier": ckce.brier,
         "log_loss": ckce.log_loss,
         "accuracy": ckce.accuracy,
@@ -138,6 +140,7 @@ neg_jkce = make_scorer("jkce")
 neg_ece_top_label = make_scorer("ece", variant="top_label")
 neg_ece_class_wise = make_scorer("ece", variant="class_wise")
 neg_ece_simplex = make_scorer("ece", variant="simplex")
+neg_smooth_ece = make_scorer("smooth_ece")
 neg_brier = make_scorer("brier")
 neg_log_loss = make_scorer("log_loss")
 accuracy = make_scorer("accuracy")
@@ -149,6 +152,7 @@ SCORERS = {
     "neg_ece_top_label": neg_ece_top_label,
     "neg_ece_class_wise": neg_ece_class_wise,
     "neg_ece_simplex": neg_ece_simplex,
+    "neg_smooth_ece": neg_smooth_ece,
     "neg_brier": neg_brier,
     "neg_log_loss": neg_log_loss,
     "accuracy": accuracy,
