@@ -1,5 +1,7 @@
 """Two models at equal predictions: the core against the literal formulas, and what is said."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -92,6 +94,8 @@ def test_the_core_computes_the_formulas(first):
             difference = expected["values"][0] - expected["values"][1]
             assert found.differences[run] == pytest.approx(difference, abs=1e-10)
             assert found.errors[run] == pytest.approx(expected["se"], abs=1e-10)
+            noise = math.sqrt(found.errors[run] ** 2 - 4 * expected["noise"] ** 2)
+            assert noise == pytest.approx(expected["se_influence"], abs=1e-10)
             if run == 0:
                 assert found.values == pytest.approx(tuple(expected["values"]), abs=1e-10)
                 assert found.share == pytest.approx(expected["share"], abs=1e-10)
@@ -280,6 +284,19 @@ def test_a_constant_model_is_compared_at_its_prediction():
     assert (found.verdict, found.better) == ("different", "good")
     apart = ckce.common_ground(y, rates, wrong)
     assert apart.verdict == "no common ground"
+
+
+def test_the_standard_error_at_one_prediction_does_not_vanish_by_chance():
+    """The influence is 0 where the mean residual is; what is left has the weights +-sqrt(s^2 - c^2)."""
+    n, q = 2000, np.tile([0.4, 0.6], (2000, 1))
+    y = (np.arange(n) % 10 >= 4).astype(int)  # 0.6 of the labels are 1: F = 0
+    other = np.roll(y, 3)
+    found = ckce.common_ground({"A": y, "B": other}, q, q)
+    own = ckce.estimate(y, q)
+    s = own.value - own.debiased  # variance of F
+    c = s * np.mean((y - 0.6) * (other - 0.6)) / 0.24  # and its covariance between the models
+    assert found.difference == pytest.approx(0, abs=1e-15)
+    assert found.se == pytest.approx(2 * math.sqrt(s**2 - c**2), rel=1e-6)
 
 
 def test_models_without_common_ground_are_not_compared():

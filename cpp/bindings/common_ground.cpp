@@ -34,10 +34,12 @@ void bind_common_ground(py::module_& module) {
   py::class_<Ground>(module, "Ground")
       .def_readonly("value_a", &Ground::value_a)
       .def_readonly("value_b", &Ground::value_b)
-      .def_readonly("share", &Ground::share)
-      .def_property_readonly("influence_a", [](const Ground& g) { return to_numpy(g.influence_a); })
-      .def_property_readonly("influence_b",
-                             [](const Ground& g) { return to_numpy(g.influence_b); });
+      .def_readonly("share", &Ground::share);
+  py::class_<GroundSpread>(module, "GroundSpread")
+      .def_property_readonly("influence",
+                             [](const GroundSpread& s) { return to_numpy(s.influence); })
+      .def("add", &GroundSpread::add, py::arg("other"))
+      .def("largest", &GroundSpread::largest, py::arg("weight"));
 
   module.def(
       "ground_sums",
@@ -57,23 +59,33 @@ void bind_common_ground(py::module_& module) {
       py::arg("progress"));
   module.def(
       "common_ground",
+      [](const GroundSums& sums_a, const GroundSums& sums_b, const std::vector<Balance>& balances,
+         int n_threads) {
+        return run(n_threads, py::none(), [&](Parallel& parallel) {
+          return common_ground(sums_a, sums_b, balances, parallel);
+        });
+      },
+      py::kw_only(), py::arg("sums_a"), py::arg("sums_b"), py::arg("balances"),
+      py::arg("n_threads"));
+  module.def(
+      "ground_spread",
       [](const py::array& probs_a, const Labels& labels_a, const py::array& probs_b,
          const Labels& labels_b, const Weights& weights, const Factor& label_factor,
-         const Features& features, const GroundSums& sums_a, const GroundSums& sums_b,
-         const std::vector<Balance>& balances, bool full, int n_threads,
-         const py::object& progress) {
-        const Samples a = view_samples(probs_a, labels_a, weights, features);
+         const Codes& groups, const Features& features, const std::vector<Ground>& grounds,
+         int n_threads, const py::object& progress) {
+        Samples a = view_samples(probs_a, labels_a, weights, features);
         const Samples b = view_samples(probs_b, labels_b, weights, features);
+        const std::optional<Groups> grouped = groups_of(groups, a);
+        a.groups = grouped ? &*grouped : nullptr;
         const LabelKernel label = label_kernel(label_factor);
         if (a.n() != b.n()) throw py::type_error("rows must be paired");
         return run(n_threads, progress, [&](Parallel& parallel) {
-          return common_ground(features, a, b, sums_a, sums_b, label, balances, full, parallel);
+          return ground_spread(features, a, b, grounds, label, parallel);
         });
       },
       py::arg("probs_a"), py::arg("labels_a"), py::arg("probs_b"), py::arg("labels_b"),
-      py::arg("weights"), py::arg("label_factor"), py::kw_only(), py::arg("features"),
-      py::arg("sums_a"), py::arg("sums_b"), py::arg("balances"), py::arg("full"),
-      py::arg("n_threads"), py::arg("progress"));
+      py::arg("weights"), py::arg("label_factor"), py::kw_only(), py::arg("groups") = py::none(),
+      py::arg("features"), py::arg("grounds"), py::arg("n_threads"), py::arg("progress"));
 }
 
 }  // namespace ckce

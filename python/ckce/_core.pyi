@@ -158,8 +158,12 @@ class Ground:
     value_a: float
     value_b: float
     share: float
-    influence_a: Doubles
-    influence_b: Doubles
+
+class GroundSpread:
+    influence: Doubles
+
+    def add(self, other: GroundSpread) -> None: ...
+    def largest(self, weight: float) -> float: ...
 
 def ground_sums(
     probs: Probs,
@@ -173,6 +177,9 @@ def ground_sums(
     progress: Progress,
 ) -> GroundSums: ...
 def common_ground(
+    *, sums_a: GroundSums, sums_b: GroundSums, balances: Sequence[Balance], n_threads: int
+) -> list[Ground]: ...
+def ground_spread(
     probs_a: Probs,
     labels_a: Labels,
     probs_b: Probs,
@@ -180,14 +187,12 @@ def common_ground(
     weights: Doubles | None,
     label_factor: Doubles | None,
     *,
+    groups: Labels | None = None,
     features: Features,
-    sums_a: GroundSums,
-    sums_b: GroundSums,
-    balances: Sequence[Balance],
-    full: bool,
+    grounds: Sequence[Ground],
     n_threads: int,
     progress: Progress,
-) -> list[Ground]: ...
+) -> list[GroundSpread]: ...
 
 # CKCE.
 

@@ -663,7 +663,7 @@ def common_ground(
     -------
     dict
         For A and B: ``plain`` |W S|^2, ``values`` without their diagonals, ``influence`` (2, n); and
-        ``se`` of the difference and ``share``.
+        ``se_influence`` of the difference, ``noise`` mu, ``se`` = sqrt(se_influence^2 + 4 mu^2), ``share``.
     """
     w = _weights(sample_weight, len(x[0]))
     total, (n, width) = w.sum(), x[0].shape
@@ -683,8 +683,10 @@ def common_ground(
 
     together = np.arange(n) if groups is None else groups
     plain, values, influence = np.empty(2), np.empty(2), np.empty((2, n))
+    maps = [inverse @ each[:norm] for each in ell]
+    covariance_of_f = np.zeros((norm, norm))
     for i, j in ((0, 1), (1, 0)):
-        weights_of_x = inverse @ ell[i][:norm]
+        weights_of_x = maps[i]
         f = weights_of_x @ s[i]
         plain[i] = np.trace(f @ label @ f.T)
         values[i] = plain[i]
@@ -693,7 +695,9 @@ def common_ground(
             inside = weights_of_x @ (x[i][mine].T @ np.diag(w[mine]) @ r[i][mine])
             if groups is None:  # a row of weight w is w independent copies
                 inside = inside / np.sqrt(w[mine][0])
-            values[i] -= np.trace(inside @ label @ inside.T) / total**2
+            products = inside @ label @ inside.T / total**2
+            values[i] -= np.trace(products)
+            covariance_of_f += products
         h, z = inverse @ f, p @ s[i]
         own = r[i] - x[i] @ (z + ell[i][:norm].T @ f / 2)
         other = x[j] @ (z - ell[j][:norm].T @ f / 2)
@@ -706,11 +710,24 @@ def common_ground(
         sums = np.array([w[groups == g] @ difference[groups == g] for g in np.unique(groups)])
         variance = len(sums) / (len(sums) - 1) * np.sum(sums**2) / total**2
     widest = max(directions((covariance - eps * eye)[:norm, :norm]) for covariance in c)
+
+    # Second order: e'F_A and e'F_B vary by the sums of z / N around their means, where e is the
+    # direction in which F is noisiest. Then |e'F_A|^2 - |e'F_B|^2 varies like sum_k mu_k chi_k^2.
+    e = np.linalg.eigh(covariance_of_f)[1][:, -1]
+    z = np.hstack([(f @ m.T @ e)[:, None] * rest for f, m, rest in zip(x, maps, r, strict=True)])
+    z = np.sqrt(w)[:, None] * z
+    if groups is not None:
+        z = np.sqrt(w)[:, None] * z
+        z = np.array([z[groups == g].sum(axis=0) for g in np.unique(groups)])
+    sides = np.kron(np.diag([1.0, -1.0]), label)
+    noise = float(np.abs(np.linalg.eigvals(z.T @ z / total**2 @ sides)).max())
     return {
         "plain": plain,
         "values": values,
         "influence": influence,
-        "se": float(np.sqrt(variance)),
+        "se_influence": float(np.sqrt(variance)),
+        "noise": noise,
+        "se": float(np.sqrt(variance + 4 * noise**2)),
         "share": directions(o) / widest,
     }
 

@@ -40,6 +40,14 @@ class Groups {
   }
   std::vector<Index> rows(Index g) const { return rows(begin(g), size(g)); }
 
+  // The group of each row. (n,)
+  std::vector<Index> group_of_rows() const {
+    std::vector<Index> group(order_.size());
+    for (Index g = 0; g < count(); ++g)
+      for (Index k = begin(g); k < begin(g + 1); ++k) group[as_size(order_[as_size(k)])] = g;
+    return group;
+  }
+
   // Consecutive groups of at most `rows` rows together, or one group that is larger: the first
   // group of each batch, and count() at the end.
   std::vector<Index> batches(Index rows) const {

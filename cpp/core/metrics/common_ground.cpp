@@ -1,5 +1,6 @@
 #include "core/metrics/common_ground.hpp"
 
+#include <Eigen/Eigenvalues>
 #include <algorithm>
 
 #include "core/base/groups.hpp"
@@ -36,19 +37,12 @@ double directions(const Matrix& c, double lambda, Parallel& parallel) {
   return m.squaredNorm();
 }
 
-// What the rows of one model are multiplied by: psi_i^A = 2 [<own_h'x_i^A, r_i - own_f'x_i^A> +
-// <other_h'x_i^B, other_f'x_i^B>] without its mean, and the same for B.
-struct Factors {
-  Matrix own_h, own_f;      // for rows of the model itself     (columns, width)
-  Matrix other_h, other_f;  // for rows of the other model
-};
-
-// The value of the model that `own` belongs to, and the factors of its influence. L_M,d' is
-// transposed: (columns, norm).
+// The value of the model that `own` belongs to, the factors of its influence, and what its noise
+// adds to the covariance of both. L_M,d' is transposed: (columns, norm).
 double solve_model(const Model& model, const Matrix& own, const Matrix& other,
-                   const RidgeSolver& pair, const RidgeSolver& ground, Factors& factors,
-                   Parallel& parallel) {
-  Matrix w = own.transpose();
+                   const RidgeSolver& pair, const RidgeSolver& ground, GroundFactors& factors,
+                   Matrix& w, Matrix& covariance, Parallel& parallel) {
+  w = own.transpose();
   ground.solve(w, parallel);             // W = D L_d               (norm, columns)
   const Matrix f = product(w, model.s);  // F = W S              (norm, width)
   Matrix h = f;
@@ -59,23 +53,19 @@ double solve_model(const Model& model, const Matrix& own, const Matrix& other,
   factors.own_f = z + 0.5 * product(own, f);
   factors.other_h = product(other, h);
   factors.other_f = z - 0.5 * product(other, f);
-  return f.squaredNorm() - w.cwiseProduct(product(w, model.diagonal)).sum();
+  const Matrix of_rows = product(w, model.diagonal);
+  add_product_nt(covariance, 1.0, of_rows, w);  // sum_i |r_i|^2 W x_i x_i'W' / N^2
+  return f.squaredNorm() - w.cwiseProduct(of_rows).sum();
 }
 
-struct Solved {
-  Ground ground;
-  Factors a;
-  Factors b;
-};
-
-Solved solve_pair(const GroundSums& sums_a, const GroundSums& sums_b, const Balance& balance,
+Ground solve_pair(const GroundSums& sums_a, const GroundSums& sums_b, const Balance& balance,
                   Parallel& parallel) {
   const Index d = balance.norm;
   const double eps = balance.eps;
   const double lambda = balance.regularization;
   Model a(sums_a, balance.columns);
   Model b(sums_b, balance.columns);
-  Solved solved;
+  Ground solved;
   const double widest = std::max(directions(a.c.topLeftCorner(d, d), lambda, parallel),
                                  directions(b.c.topLeftCorner(d, d), lambda, parallel));
   a.c.diagonal().array() += eps;
@@ -91,71 +81,33 @@ Solved solve_pair(const GroundSums& sums_a, const GroundSums& sums_b, const Bala
   o = (0.5 * (o + o.transpose())).eval();
   o.diagonal().array() -= eps;
   const RidgeSolver ground(o, lambda, parallel);  // D
-  solved.ground.share = directions(o, lambda, parallel) / widest;
-  solved.ground.value_a = solve_model(a, of_a, of_b, pair, ground, solved.a, parallel);
-  solved.ground.value_b = solve_model(b, of_b, of_a, pair, ground, solved.b, parallel);
+  solved.share = directions(o, lambda, parallel) / widest;
+  Matrix covariance = Matrix::Zero(d, d);
+  Matrix w_a, w_b;
+  solved.value_a = solve_model(a, of_a, of_b, pair, ground, solved.a, w_a, covariance, parallel);
+  solved.value_b = solve_model(b, of_b, of_a, pair, ground, solved.b, w_b, covariance, parallel);
+  const Vector noisiest =
+      Eigen::SelfAdjointEigenSolver<Matrix>(covariance).eigenvectors().col(d - 1);
+  solved.a.noisiest = w_a.transpose() * noisiest;
+  solved.b.noisiest = w_b.transpose() * noisiest;
   return solved;
 }
 
-// All factors that rows of one model meet, side by side: own_h, own_f of the model and other_h,
-// other_f of the other one, for each balance. (d, 4 width balances)
-Matrix side_by_side(const std::vector<Solved>& all, Factors Solved::* own, Factors Solved::* other,
-                    Index d, Index width) {
-  Matrix joined = Matrix::Zero(d, 4 * width * static_cast<Index>(all.size()));
+// All factors that rows of one model meet, side by side: own_h, own_f of the model, other_h,
+// other_f of the other one and the noisiest direction, for each ground. (d, (4 width + 1) grounds)
+Matrix side_by_side(const std::vector<Ground>& grounds, GroundFactors Ground::* own,
+                    GroundFactors Ground::* other, Index d, Index width) {
+  Matrix joined = Matrix::Zero(d, (4 * width + 1) * static_cast<Index>(grounds.size()));
   Index at = 0;
-  for (const Solved& solved : all)
-    for (const Matrix* part : {&(solved.*own).own_h, &(solved.*own).own_f, &(solved.*other).other_h,
-                               &(solved.*other).other_f}) {
+  for (const Ground& ground : grounds) {
+    for (const Matrix* part : {&(ground.*own).own_h, &(ground.*own).own_f, &(ground.*other).other_h,
+                               &(ground.*other).other_f}) {
       joined.block(0, at, part->rows(), width) = *part;
       at += width;
     }
-  return joined;
-}
-
-// From t_i to psi_i = 2 (t_i - mean t)
-void centre(Vector& t, const Samples& samples) {
-  const double mean = t.dot(weights_of(samples, 0, samples.n())) / total_weight(samples);
-  t = (2.0 * (t.array() - mean)).matrix();
-}
-
-// The pass over the rows: fills the influences.
-void look_again(const Features& features, const Samples& a, const Samples& b,
-                const LabelKernel& label, Index width, std::vector<Solved>& all,
-                Parallel& parallel) {
-  const Index d = features.d();
-  const Index n = a.n();
-  for (Solved& solved : all)
-    solved.ground.influence_a = solved.ground.influence_b = Vector::Zero(n);
-  const Matrix for_a = side_by_side(all, &Solved::a, &Solved::b, d, width);
-  const Matrix for_b = side_by_side(all, &Solved::b, &Solved::a, d, width);
-
-  parallel.each(count_pieces(n, kBlock), [&] {
-    return [&, block = Block<double>(features)](Index task) mutable {
-      // Rows of one model add to the influence on its own value and on the other's.
-      const auto look = [&](const Samples& samples, const Matrix& factors, Vector Ground::* own,
-                            Vector Ground::* other) {
-        block.load(samples, task * kBlock);
-        block.turn_into_residuals();
-        const Matrix r = label.apply(block.q());
-        const Matrix t = product(block.phi(), factors);
-        for (std::size_t k = 0; k < all.size(); ++k) {
-          const auto part = [&](Index which) {
-            return t.middleCols((4 * static_cast<Index>(k) + which) * width, width).array();
-          };
-          (all[k].ground.*own).segment(block.begin, block.rows).array() +=
-              (part(0) * (r.array() - part(1))).rowwise().sum();
-          (all[k].ground.*other).segment(block.begin, block.rows).array() +=
-              (part(2) * part(3)).rowwise().sum();
-        }
-      };
-      look(a, for_a, &Ground::influence_a, &Ground::influence_b);
-      look(b, for_b, &Ground::influence_b, &Ground::influence_a);
-    };
-  });
-  for (Solved& solved : all) {
-    centre(solved.ground.influence_a, a);
-    centre(solved.ground.influence_b, b);
+    joined.col(at++).head((ground.*own).noisiest.size()) = (ground.*own).noisiest;
   }
+  return joined;
 }
 
 // sum_g G_g G_g' with G_g = X_g'diag(w)R_g F: rows of one group depend on each other, so that their
@@ -219,17 +171,94 @@ GroundSums ground_sums(const Features& features, const Samples& samples, const L
   return sums;
 }
 
-std::vector<Ground> common_ground(const Features& features, const Samples& a, const Samples& b,
-                                  const GroundSums& sums_a, const GroundSums& sums_b,
-                                  const LabelKernel& label, const std::vector<Balance>& balances,
-                                  bool full, Parallel& parallel) {
-  std::vector<Solved> all;
-  for (const Balance& balance : balances)
-    all.push_back(solve_pair(sums_a, sums_b, balance, parallel));
-  if (full) look_again(features, a, b, label, sums_a.xr.cols(), all, parallel);
+std::vector<Ground> common_ground(const GroundSums& sums_a, const GroundSums& sums_b,
+                                  const std::vector<Balance>& balances, Parallel& parallel) {
   std::vector<Ground> grounds;
-  for (Solved& solved : all) grounds.push_back(std::move(solved.ground));
+  for (const Balance& balance : balances)
+    grounds.push_back(solve_pair(sums_a, sums_b, balance, parallel));
   return grounds;
+}
+
+std::vector<GroundSpread> ground_spread(const Features& features, const Samples& a,
+                                        const Samples& b, const std::vector<Ground>& grounds,
+                                        const LabelKernel& label, Parallel& parallel) {
+  const Index n = a.n();
+  const Index width = grounds.front().a.own_h.cols();
+  const Index each = 4 * width + 1;
+  const Matrix for_a = side_by_side(grounds, &Ground::a, &Ground::b, features.d(), width);
+  const Matrix for_b = side_by_side(grounds, &Ground::b, &Ground::a, features.d(), width);
+  std::vector<GroundSpread> spreads(grounds.size(),
+                                    {Vector::Zero(n), Matrix::Zero(2 * width, 2 * width)});
+  std::vector<Matrix> sums;  // of z over the rows of each group
+  std::vector<Index> group_of;
+  if (a.groups) {
+    sums.assign(grounds.size(), Matrix::Zero(a.groups->count(), 2 * width));
+    group_of = a.groups->group_of_rows();
+  }
+
+  parallel.each(count_pieces(n, kBlock), [&] {
+    return [&, block = Block<double>(features), z = Matrix()](Index task) mutable {
+      z.resize(std::min(kBlock, n - task * kBlock), 2 * width * static_cast<Index>(grounds.size()));
+      // Rows of one model add to the influence on its own value and on the other's.
+      const auto look = [&](const Samples& samples, const Matrix& factors, double sign) {
+        block.load(samples, task * kBlock);
+        block.turn_into_residuals();
+        const Matrix r = label.apply(block.q());
+        const Matrix t = product(block.phi(), factors);
+        for (std::size_t k = 0; k < grounds.size(); ++k) {
+          const Index at = static_cast<Index>(k);
+          const auto part = [&](Index which) {
+            return t.middleCols(at * each + which * width, width).array();
+          };
+          auto influence = spreads[k].influence.segment(block.begin, block.rows).array();
+          influence +=
+              2.0 * sign * (part(0) * (r.array() - part(1)) - part(2) * part(3)).rowwise().sum();
+          z.middleCols((2 * at + (sign > 0.0 ? 0 : 1)) * width, width) =
+              r.array().colwise() * t.col(at * each + 4 * width).array();
+        }
+      };
+      look(a, for_a, 1.0);
+      look(b, for_b, -1.0);
+      if (block.weighted && !a.groups) z.array().colwise() *= block.weights.array().sqrt();
+      std::vector<Matrix> noise(grounds.size(), Matrix::Zero(2 * width, 2 * width));
+      if (!a.groups)
+        for (std::size_t k = 0; k < grounds.size(); ++k)
+          add_gram(noise[k], z.middleCols(2 * width * static_cast<Index>(k), 2 * width));
+      parallel.in_turn(task, [&] {
+        for (std::size_t k = 0; k < grounds.size(); ++k) {
+          add_lower(spreads[k].noise, noise[k]);
+          if (!a.groups) continue;
+          for (Index i = 0; i < block.rows; ++i)
+            sums[k].row(group_of[as_size(block.begin + i)]) +=
+                block.weights[i] * z.row(i).segment(2 * width * static_cast<Index>(k), 2 * width);
+        }
+      });
+    };
+  });
+  for (std::size_t k = 0; k < sums.size(); ++k) add_gram(spreads[k].noise, sums[k]);
+  return spreads;
+}
+
+void GroundSpread::add(const GroundSpread& other) { add_lower(noise, other.noise); }
+
+double GroundSpread::largest(double weight) const {
+  const Index width = noise.rows() / 2;
+  const Matrix sigma = Model::whole(noise, 2 * width) / (weight * weight);
+  const Matrix across = sigma.topRightCorner(width, width);
+  if (across == sigma.topLeftCorner(width, width) &&
+      across == sigma.bottomRightCorner(width, width))
+    return 0.0;  // the models are the same
+  // Sigma = B B': the eigenvalues of Sigma diag(I, -I) are those of B'diag(I, -I) B.
+  const Eigen::SelfAdjointEigenSolver<Matrix> solver(sigma);
+  const Matrix root =
+      solver.eigenvectors() * solver.eigenvalues().cwiseMax(0.0).cwiseSqrt().asDiagonal();
+  Matrix form = Matrix::Zero(2 * width, 2 * width);
+  add_product_tn(form, 1.0, root.topRows(width), root.topRows(width));
+  add_product_tn(form, -1.0, root.bottomRows(width), root.bottomRows(width));
+  return Eigen::SelfAdjointEigenSolver<Matrix>(form, Eigen::EigenvaluesOnly)
+      .eigenvalues()
+      .cwiseAbs()
+      .maxCoeff();
 }
 
 }  // namespace ckce

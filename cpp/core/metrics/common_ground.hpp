@@ -42,19 +42,45 @@ struct Balance {
   double eps;
 };
 
+// What the rows of one model are multiplied by: psi_i^A = 2 [<own_h'x_i^A, r_i - own_f'x_i^A> +
+// <other_h'x_i^B, other_f'x_i^B>] without its mean, and the same for B.
+struct GroundFactors {
+  Matrix own_h, own_f;      // for rows of the model itself     (columns, width)
+  Matrix other_h, other_f;  // for rows of the other model
+  Vector noisiest;          // W_M'e: e'F_M is the sum of noisiest'x_i r_i / N   (columns,)
+};
+
+// A pair by one balance, before its rows are looked at again.
 struct Ground {
   double value_a = 0.0;
   double value_b = 0.0;
   double share = 0.0;  // of the predictions' variety: df(O) / max_M df(C_M), see common_ground.cpp
-  Vector influence_a;  // (n,), psi_i; rows are paired. Empty unless `full`.
-  Vector influence_b;
+  GroundFactors a;
+  GroundFactors b;
 };
 
-// For each of the balances. The samples have equal rows and weights. O(d^3); `full` takes a pass
-// over the rows, O(n d width).
-std::vector<Ground> common_ground(const Features& features, const Samples& a, const Samples& b,
-                                  const GroundSums& sums_a, const GroundSums& sums_b,
-                                  const LabelKernel& label, const std::vector<Balance>& balances,
-                                  bool full, Parallel& parallel);
+// For each of the balances. O(d^3)
+std::vector<Ground> common_ground(const GroundSums& sums_a, const GroundSums& sums_b,
+                                  const std::vector<Balance>& balances, Parallel& parallel);
+
+// What the rows tell of a pair by one balance.
+struct GroundSpread {
+  // The sums of other rows, which add up.
+  void add(const GroundSpread& other);
+  // The largest |mu| of the second-order part of value_A - value_B: e'F has the covariance
+  // Sigma = noise / N^2 around its mean, and its squares differ by sum_k mu_k chi_k^2 with mu the
+  // eigenvalues of Sigma diag(I, -I).
+  double largest(double weight) const;
+
+  Vector influence;  // (n,), psi_i^A - psi_i^B plus a constant; rows are paired
+  Matrix noise;  // sum_i w_i z_i z_i', z_i = [u_i^A r_i^A | u_i^B r_i^B] F, u_i^M = noisiest'x_i;
+                 // of groups, of their sums; lower triangle   (2 width, 2 width)
+};
+
+// The second pass, for each of the grounds. The samples have equal rows, weights and groups.
+// O(n d width)
+std::vector<GroundSpread> ground_spread(const Features& features, const Samples& a,
+                                        const Samples& b, const std::vector<Ground>& grounds,
+                                        const LabelKernel& label, Parallel& parallel);
 
 }  // namespace ckce

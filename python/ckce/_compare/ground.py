@@ -184,18 +184,13 @@ class Grounds:
         """The three runs of a pair. Exchanging the names changes signs, and no bit else."""
         a, b = self._ordered(names)
         sign = 1.0 if (a, b) == names else -1.0
-        runs = self._solve(a, b, self.map.balances(self.regularization, self.weight), full=True)
+        runs = self._solve(a, b, self.map.balances(self.regularization, self.weight))
         values = (runs[0].value_a, runs[0].value_b)
         captured = [self.map.captured(self.sums(name)) for name in (a, b)]
         return PairGround(
             values=values if (a, b) == names else values[::-1],
             differences=tuple(sign * (run.value_a - run.value_b) for run in runs),
-            errors=tuple(
-                standard_error(
-                    run.influence_a - run.influence_b, self.first.weights, self.first.groups
-                )
-                for run in runs
-            ),
+            errors=tuple(self._error(spread) for spread in self._spreads(a, b, runs)),
             share=runs[0].share,
             resolution=sum(captured) / 2.0,
         )
@@ -203,8 +198,7 @@ class Grounds:
     def difference(self, names: tuple[str, str], regularization: float) -> float:
         """Of the base run, at another lambda; without a second pass over the rows."""
         a, b = self._ordered(names)
-        base = self.map.balances(regularization, self.weight)[:1]
-        (run,) = self._solve(a, b, base, full=False)
+        (run,) = self._solve(a, b, self.map.balances(regularization, self.weight)[:1])
         return (1.0 if (a, b) == names else -1.0) * (run.value_a - run.value_b)
 
     def _ordered(self, names: tuple[str, str]) -> tuple[str, str]:
@@ -212,25 +206,41 @@ class Grounds:
         in_order = _in_order(self.models[first], self.models[second])
         return names if in_order else (second, first)
 
-    def _solve(
-        self, a: str, b: str, balances: list[_core.Balance], *, full: bool
-    ) -> list[_core.Ground]:
-        first, second = self.models[a], self.models[b]
+    def _solve(self, a: str, b: str, balances: list[_core.Balance]) -> list[_core.Ground]:
         return _core.common_ground(
+            sums_a=self.sums(a),
+            sums_b=self.sums(b),
+            balances=balances,
+            n_threads=self._threads,
+        )
+
+    def _spreads(self, a: str, b: str, runs: list[_core.Ground]) -> list[_core.GroundSpread]:
+        first, second = self.models[a], self.models[b]
+        return _core.ground_spread(
             first.probs,
             first.labels,
             second.probs,
             second.labels,
             first.weights,
             self._factor,
+            groups=first.groups,
             features=self.map.features,
-            sums_a=self.sums(a),
-            sums_b=self.sums(b),
-            balances=balances,
-            full=full,
+            grounds=runs,
             n_threads=self._threads,
             progress=None,
         )
+
+    def _error(self, spread: _core.GroundSpread) -> float:
+        """Standard error of a difference: sqrt(se(psi)^2 + 4 mu^2).
+
+        se(psi) takes F to be known. Where one direction carries all of the noise, as at a constant
+        prediction, F may be near 0 by chance, and se(psi) with it. So F is taken to be one standard
+        deviation off in its noisiest direction: 4 mu^2 is the variance that this adds.
+        """
+        weights, influence = self.first.weights, spread.influence
+        mean = float(np.average(influence, weights=weights))
+        se = standard_error(influence - mean, weights, self.first.groups)
+        return math.hypot(se, 2.0 * spread.largest(self.weight))
 
 
 def _in_order(a: Samples, b: Samples) -> bool:
