@@ -489,6 +489,40 @@ def test_groups_reach_the_metric(run):
         assert "by 25 groups" in file.read()
 
 
+def test_segments_reach_the_result(run):
+    write_files()
+    half = np.array(["early", "late"])[np.arange(150) // 75]
+    third = np.arange(150) % 3
+    np.savez("parts.npz", probs=Q, labels=Y, half=half, third=third)
+    np.savez("both.npz", good=Q, bad=SHARP, labels=Y, half=half)
+    np.save("third.npy", third)
+    expected = ckce.evaluate(Y, Q, by={"half": half}).segments
+    code, out, err = run("score parts.npz --by half")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["segments"] == expected.to_dict()
+    code, out, err = run("score parts.npz --by half,third.npy --text")
+    assert (code, err) == (0, "")
+    assert "third: 2" in out
+    assert "half: late" in out
+    code, out, err = run("compare both.npz --by half")
+    assert (code, err) == (0, "")
+    compared = ckce.compare(Y, {"good": Q, "bad": SHARP}, by={"half": half})
+    assert json.loads(out)["segments"] == compared.segments.to_dict()
+    code, out, err = run("report both.npz --by half --no-sensitivity")
+    assert (code, err) == (0, "")
+    with open("ckce-report.html") as file:
+        assert "By segment" in file.read()
+    run("stream preds.npz -o s.ckce --bandwidth 0.5")
+    for line, code, words in [
+        ("score parts.npz --by hlf", 1, "no array 'hlf'.*did you mean 'half'"),
+        ("score s.ckce --by half", 2, "a state does not keep its rows"),
+        ("score - --by half", 2, "argument --by: needs files that can be read twice"),
+    ]:
+        found, _, err = run(line)
+        assert found == code, (line, err)
+        assert re.search(words, err), err
+
+
 def test_groups_that_cannot_be(run):
     write_files()
     np.savez("grouped.npz", probs=Q, labels=Y, text=np.arange(150) % 25)

@@ -50,7 +50,7 @@ def test_text_is_aligned():
     names = [line[:18].strip() for line in lines[1:]]
     assert names == [
         *("accuracy", "log loss", "Brier", "CKCE", "debiased", "JKCE", "ECE (top label)"),
-        *("ECE (class-wise)", "ECE (simplex)", "smooth ECE", "signature"),
+        *("ECE (class-wise)", "ECE (simplex)", "ECE (smooth)", "signature"),
     ]
     points = {line.index(".") for line in lines[1:-1]}
     assert len(points) == 1, "decimal points stand under one another"

@@ -2,7 +2,7 @@
 Is the model calibrated in every group?
 =======================================
 
-A model can be calibrated on average and wrong in every group. Measure each group on its own, with the same
+A model can be calibrated on average and wrong in every group. ``by=`` measures each group on its own, with the same
 bandwidth and the same lambda for all, because the defaults depend on the data and on the number of rows.
 """
 
@@ -22,26 +22,21 @@ odds = np.log(risk / (1 - risk)) + offset
 event = (rng.random(6000) < 1 / (1 + np.exp(-odds))).astype(int)
 
 # %%
-# The whole looks good.
-whole = ckce.estimate(event, risk)
-print(whole)
+# The whole looks good, and two of the regions do not. All of them are measured with the bandwidth and the lambda of
+# all rows, and their intervals hold for all regions at once.
+evaluation = ckce.evaluate(event, risk, by={"region": group})
+print(evaluation)
 
 # %%
-# The groups do not. All of them are measured with the settings of the whole.
-fixed = {"bandwidth": whole.bandwidth, "regularization": whole.regularization}
-parts = {
-    name: ckce.estimate(event[group == name], risk[group == name], **fixed)
-    for name in ("north", "south", "west")
-}
-for name, part in parts.items():
-    low, high = part.interval()
-    print(f"{name:6}  n = {part.n_samples}  debiased {part.debiased:7.4f}  {low:.4f} to {high:.4f}")
+# The same as a picture.
+evaluation.segments.plot()
+plt.show()
 
 # %%
 # The diagram shows the direction: events are more frequent than predicted in the north, and less in the south.
 figure, axes = plt.subplots(1, 3, figsize=(9, 3.2), layout="constrained")
-for ax, name in zip(axes, parts, strict=True):
-    rows = group == name
+for ax, segment in zip(axes, evaluation.segments.rows, strict=True):
+    rows = group == segment.value
     ckce.reliability_diagram(event[rows], risk[rows], target=1).plot(ax=ax)
-    ax.set_title(name)
+    ax.set_title(segment.value)
 plt.show()

@@ -34,6 +34,7 @@ _ROOMS = {
         "brier_decomposition",
         "log_loss",
     ),
+    "_metrics.segments": ("Segment", "Segments"),
     "_metrics.smooth_ece": ("smooth_ece",),
     "_problem.bandwidth": ("median_bandwidth",),
     "_problem.reduction": ("TopK",),

@@ -105,6 +105,12 @@ from ckce._metrics.scores import (
 from ckce._metrics.scores import (
     log_loss as log_loss,
 )
+from ckce._metrics.segments import (
+    Segment as Segment,
+)
+from ckce._metrics.segments import (
+    Segments as Segments,
+)
 from ckce._metrics.smooth_ece import (
     smooth_ece as smooth_ece,
 )

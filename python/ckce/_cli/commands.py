@@ -88,10 +88,12 @@ def score(args: argparse.Namespace) -> Output:
             "of one, or use ckce compare for several models"
         )
     if any(Path(path).suffix == STATE for path in args.files):
-        if args.groups is not None:
-            raise UsageError(
-                "argument --groups: a state does not keep its rows; score the files of predictions"
-            )
+        for option in ("groups", "by"):
+            if getattr(args, option) is not None:
+                raise UsageError(
+                    f"argument --{option}: a state does not keep its rows; score the files of "
+                    "predictions"
+                )
         return _evaluation_output(_merged(args.files).evaluate(), args.files)
     options = _options(args)
     with temporary() as folder:
@@ -109,8 +111,16 @@ def _evaluation_output(evaluation: Any, files: list[str]) -> Output:
     names = ", ".join(map(printable, files))
     numbers = evaluation.to_dict()
     debiased = numbers["ckce_debiased"]
+    segments = getattr(evaluation, "segments", None)
+    if segments is not None:
+        numbers["segments"] = segments.to_dict()
+        evaluation = dataclasses.replace(evaluation, segments=None)
+
+    def text(style: Style) -> str:
+        return f"{style('cyan', names)}\n{style.facts(str(evaluation))}{_by(segments, style)}"
+
     return Output(
-        text=lambda style: f"{style('cyan', names)}\n{style.facts(str(evaluation))}",
+        text=text,
         data={"files": files, **numbers},
         quiet="nan" if debiased is None else repr(debiased),
     )
@@ -167,9 +177,17 @@ def merge(args: argparse.Namespace) -> Output:
     )
 
 
+def _by(segments: Any, style: Style) -> str:
+    """The segments below a table, if there are any."""
+    return "" if segments is None else f"\n\n{segments.table().text(width(), style)}"
+
+
 def _comparison_output(comparison: Any, data: dict[str, Any]) -> Output:
+    def text(style: Style) -> str:
+        return table_of(comparison).text(width(), style) + _by(comparison.segments, style)
+
     return Output(
-        text=lambda style: table_of(comparison).text(width(), style),
+        text=text,
         data={**data, **comparison.to_dict()},
         quiet="\n".join(f"{m.name}\t{m.ckce_debiased!r}" for m in comparison.models),
     )

@@ -33,6 +33,7 @@ _ARGUMENTS = {
     "y_prob": "probs",
     "sample_weight": "weights",
     "groups": "groups",
+    "by": "by",
 }
 
 

@@ -251,6 +251,13 @@ def _add_answers(parser: argparse.ArgumentParser) -> None:
         "are then by group; default: rows are independent",
     )
     parser.add_argument(
+        "--by",
+        type=_names,
+        metavar="NAME|FILE,...",
+        help="arrays or columns of segments, or .npy files: the values of each segment are printed, "
+        "too; default: none",
+    )
+    parser.add_argument(
         "--test",
         action=argparse.BooleanOptionalAction,
         help="add the p-value of the exact test of calibration; default: "

@@ -37,10 +37,11 @@ class Data(NamedTuple):
     places: dict[str, str]  # what messages call labels, probs and weights
     n_classes: int
     groups: NDArray[Any] | None = None
+    by: dict[str, NDArray[Any]] | None = None
 
     def options(self) -> dict[str, Any]:
         """Of the library, for these data."""
-        found = {"sample_weight": self.weights, "groups": self.groups}
+        found = {"sample_weight": self.weights, "groups": self.groups, "by": self.by}
         return {name: array for name, array in found.items() if array is not None}
 
 
@@ -109,35 +110,44 @@ def open_scan(args: argparse.Namespace, files: list[File], probs: Any = None) ->
 
 def _left_out(args: argparse.Namespace) -> tuple[str, ...]:
     """Columns that hold no predictions, whatever a pattern says."""
-    groups = getattr(args, "groups", None)
-    return () if groups is None else (groups,)
+    groups, by = getattr(args, "groups", None), getattr(args, "by", None)
+    return (*(() if groups is None else (groups,)), *(by or ()))
 
 
 def check_twice(args: argparse.Namespace) -> None:
-    """Refuse groups of what can be read once."""
-    if getattr(args, "groups", None) is None:
+    """Refuse groups and segments of what can be read once."""
+    if not _left_out(args):
         return
+    option = "--by" if args.groups is None else "--groups"
     for path in args.files:
         if path == "-" or (os.path.exists(path) and stat.S_ISFIFO(os.stat(path).st_mode)):
             raise UsageError(
-                f"argument --groups: needs files that can be read twice, got {path!r}; save it to a "
+                f"argument {option}: needs files that can be read twice, got {path!r}; save it to a "
                 "file first"
             )
 
 
 def with_groups(data: Data, args: argparse.Namespace) -> Data:
-    """The same data with the groups of their rows, by another pass over the files."""
-    if args.groups is None:
-        return data
+    """The same data with groups and segments of their rows, by another pass over the files."""
+    places = dict(data.places)
+    if args.groups is not None:
+        places["groups"] = f"groups ({args.groups})"
+        data = data._replace(groups=_column_of("groups", args.groups, args))
+    if args.by is not None:
+        data = data._replace(by={Path(name).stem: _column_of("by", name, args) for name in args.by})
+    return data._replace(places=places)
+
+
+def _column_of(what: str, name: str, args: argparse.Namespace) -> NDArray[Any]:
+    """A column that all files share."""
     parts = [args.files] if getattr(args, "shards", False) else [[path] for path in args.files]
-    groups = [_groups_of(part, args) for part in parts]
-    if not all(np.array_equal(groups[0], other) for other in groups[1:]):
-        raise DataError("groups must be the same in all files, since rows are compared one by one")
-    places = {**data.places, "groups": f"groups ({args.groups})"}
-    return data._replace(groups=groups[0], places=places)
+    first, *others = (_read_column(what, name, part, args) for part in parts)
+    if not all(np.array_equal(first, other) for other in others):
+        raise DataError(f"{what} must be the same in all files, since rows are compared one by one")
+    return first
 
 
-def _groups_of(paths: list[str], args: argparse.Namespace) -> NDArray[Any]:
+def _read_column(what: str, name: str, paths: list[str], args: argparse.Namespace) -> NDArray[Any]:
     """A column beside predictions, read as labels are."""
     files, probs = [find_file(path) for path in paths], args.probs
     models = getattr(args, "models", None)
@@ -145,11 +155,12 @@ def _groups_of(paths: list[str], args: argparse.Namespace) -> NDArray[Any]:
         models = _models_of(files[0], args, several=False)
     if models is not None:
         probs = next(iter(models.values()))
-    taken = tuple(name for name in (args.labels, args.weights, "labels", "label") if name)
+    others = (args.labels, args.weights, "labels", "label", *_left_out(args))
+    taken = tuple(other for other in others if other and other != name)
     try:
-        scan = scan_files(files, probs, labels=args.groups, progress=False, left_out=taken)
+        scan = scan_files(files, probs, labels=name, progress=False, left_out=taken)
     except InputError as error:
-        raise DataError(f"{error.problem}; name the groups with --groups") from None
+        raise DataError(f"{error.problem}; name it with --{what}") from None
     scan.classes = None
     return np.concatenate([labels for labels, *_ in scan])
 
@@ -229,7 +240,7 @@ def open_models(args: argparse.Namespace, folder: str, *, several: bool) -> dict
 def _models_of(file: File, args: argparse.Namespace, *, several: bool) -> dict[str, str] | None:
     """The models of a file; None is one model, where it is not said that there are several."""
     try:
-        models = find_models_of(file, args.labels, args.weights, getattr(args, "groups", None))
+        models = find_models_of(file, args.labels, args.weights, *_left_out(args))
     except InputError:
         if several:
             raise

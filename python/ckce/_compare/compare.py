@@ -15,7 +15,7 @@ from ckce._compare.ground import Grounds
 from ckce._compare.guard_rails import guard_rails, is_constant
 from ckce._compare.models import check_models, shared_problems
 from ckce._compare.verdict import CommonGround, judge
-from ckce._input import KernelLike, Samples, check_level
+from ckce._input import KernelLike, Samples, check_level, check_segments, take_column
 from ckce._methods import Fourier, Method
 from ckce._metrics.calibration_test import check_test, of_test, run_test
 from ckce._metrics.ckce import solve
@@ -23,6 +23,7 @@ from ckce._metrics.ece import ece_estimate_of
 from ckce._metrics.estimate import Estimate, estimate_and_problem
 from ckce._metrics.jkce import jkce_estimate_of
 from ckce._metrics.scores import scores_of
+from ckce._metrics.segments import segments_of
 from ckce._problem import (
     Problem,
     Progress,
@@ -60,6 +61,7 @@ def compare(
     reduction: ReductionLike = None,
     sample_weight: Any = None,
     groups: Any = None,
+    by: Any = None,
     labels: Any = None,
     random_state: int = 0,
     input: str = "probs",
@@ -108,6 +110,9 @@ def compare(
         Ids of rows that depend on each other, as in `estimate`, the same for all models. Intervals and
         p-values then come from the sums of :math:`\psi^A_i - \psi^B_i` over the groups and from
         Student's t.
+    by : array of shape (n_samples,), dict of such arrays, or str, optional
+        Segments of the rows, as in `evaluate`: `segments` then has the CKCE of every model in every
+        segment, with intervals that hold for all of them at once (Sidak).
     kernel : {"linear_gaussian", "gaussian"}
         A kernel with a Gaussian part, which the comparison at equal predictions needs.
     method, labels, random_state, input, normalize, n_threads, progress
@@ -145,6 +150,7 @@ def compare(
     >>> c.best
     ('good',)
     """
+    by, y_prob = take_column(by, y_prob)
     level = check_level(level)
     check_reduction(reduction, ("top_label",))
     resamples = check_test(test, regularization, groups)
@@ -169,6 +175,7 @@ def compare(
         n_threads=settings.n_threads,
         groups=groups,
     )
+    partitions = check_segments(by, y_true, sample_weight)
     problems = shared_problems(models, settings)
     evaluated: dict[str, Evaluated] = {}
     with progress_bar(progress, f"compare {len(models)} models") as report:
@@ -177,7 +184,9 @@ def compare(
             if report is not None:
                 report(0.5 * len(evaluated) / len(models))
         readings = ground_problems(models, settings, problems)
-        return _comparison(evaluated, readings, level, resamples, part(report, 0.5, 1.0))
+        found = _comparison(evaluated, readings, level, resamples, part(report, 0.5, 1.0))
+    parts = {name: (models[name], problems[name]) for name in found.names}
+    return replace(found, segments=segments_of(parts, partitions, level))
 
 
 def _comparison(

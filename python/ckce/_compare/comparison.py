@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ckce._compare.sensitivity import Sensitivity, run_sensitivity
 from ckce._compare.verdict import CommonGround
 from ckce._metrics.estimate import Estimate
+from ckce._metrics.segments import Segments
 from ckce._results import Column, Table, by_groups, finite, load_pandas, model_columns
 
 if TYPE_CHECKING:
@@ -124,6 +125,8 @@ class Comparison:
         Names everything that changes the numbers.
     estimates : dict of Estimate
         The CKCE of each model with all that belongs to it, such as ``attribution()``.
+    segments : Segments or None
+        Every model segment by segment, if ``by`` was given.
     """
 
     names: tuple[str, ...]
@@ -143,6 +146,7 @@ class Comparison:
     estimates: Mapping[str, Estimate] = field(repr=False, compare=False)
     # differences(pairs, bandwidth, regularizations) at equal predictions
     _rerun: Callable[..., list[list[float]]] = field(repr=False, compare=False)
+    segments: Segments | None = None
 
     @property
     def best(self) -> tuple[str, ...]:
@@ -189,13 +193,15 @@ class Comparison:
         raise KeyError(f"no pair of {a!r} and {b!r}; the models are {list(self.names)}")
 
     def __str__(self) -> str:
-        return table_of(self).text()
+        by = "" if self.segments is None else f"\n\n{self.segments!r}"
+        return table_of(self).text() + by
 
     def __repr__(self) -> str:
         return str(self)
 
     def _repr_html_(self) -> str:
-        return table_of(self).html()
+        by = "" if self.segments is None else self.segments._repr_html_()
+        return table_of(self).html() + by
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, ready for JSON; what is not finite becomes None."""
@@ -215,6 +221,7 @@ class Comparison:
             "n_classes": self.n_classes,
             "n_groups": self.n_groups,
             "signature": self.signature,
+            "segments": None if self.segments is None else self.segments.to_dict(),
         }
 
     def to_frame(self, *, pairs: bool = False) -> Any:

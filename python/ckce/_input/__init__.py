@@ -30,5 +30,6 @@ from ckce._input.samples import (
     raise_for,
     warn_of_scale,
 )
+from ckce._input.segments import Partition, check_segments, take_column
 from ckce._input.top_k_predictions import TopKPredictions, rank_names, rest_of
 from ckce._input.words import InputError, InputTypeError, listed, nearest, printable, warn, within

@@ -25,7 +25,7 @@ def as_groups(groups: Any, n: int) -> NDArray[np.int64] | None:
         )
     if len(ids) != n:
         raise InputError(f"groups must have shape ({n},), one id for each row, got {ids.shape}")
-    _check_missing(ids)
+    check_missing("groups", ids, "give such a row an id of its own, or drop it")
     return _codes(ids)
 
 
@@ -42,7 +42,8 @@ def recoded(codes: NDArray[np.int64]) -> NDArray[np.int64]:
     return codes
 
 
-def _check_missing(ids: NDArray[Any]) -> None:
+def check_missing(name: str, ids: NDArray[Any], advice: str) -> None:
+    """Refuse ids that are missing, and say how many there are."""
     if ids.dtype.kind in "fc":
         missing = np.isnan(ids)
     elif ids.dtype.kind in "mM":
@@ -53,8 +54,8 @@ def _check_missing(ids: NDArray[Any]) -> None:
         return
     if missing.any():
         raise InputError(
-            f"groups row {int(np.argmax(missing))} is missing ({int(missing.sum())} of {len(ids)} "
-            "are); give such a row an id of its own, or drop it"
+            f"{name} row {int(np.argmax(missing))} is missing ({int(missing.sum())} of {len(ids)} "
+            f"are); {advice}"
         )
 
 

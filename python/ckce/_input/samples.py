@@ -53,6 +53,17 @@ class Samples:
         """N, the sum of the weights."""
         return float(self.n) if self.weights is None else float(self.weights.sum())
 
+    def at(self, rows: NDArray[np.intp]) -> "Samples":
+        """Some of the rows."""
+        weights, groups = self.weights, self.groups
+        return replace(
+            self,
+            labels=self.labels[rows],
+            probs=self.probs[rows],
+            weights=None if weights is None else weights[rows],
+            groups=None if groups is None else recoded(groups[rows]),
+        )
+
     @property
     def n_groups(self) -> int | None:
         return None if self.groups is None else int(self.groups.max()) + 1

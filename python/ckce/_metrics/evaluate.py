@@ -6,13 +6,14 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from ckce._input import check_level, check_samples
+from ckce._input import check_level, check_samples, check_segments, take_column
 from ckce._methods import Method
 from ckce._metrics.calibration_test import CalibrationTest, check_test, of_test, run_test
 from ckce._metrics.ece import TITLES, VARIANTS, EceEstimate, ece_estimate_of
 from ckce._metrics.estimate import Estimate, estimate_of
 from ckce._metrics.jkce import JkceEstimate, jkce_estimate_of
 from ckce._metrics.scores import BrierDecomposition, brier_decomposition_of, scores_of
+from ckce._metrics.segments import Segments, segments_of
 from ckce._metrics.smooth_ece import smooth_ece_of
 from ckce._problem import ReductionLike, check_reduction, check_settings, problem_of
 from ckce._results import (
@@ -45,6 +46,7 @@ def evaluate(
     test: bool | int = False,
     sample_weight: Any = None,
     groups: Any = None,
+    by: Any = None,
     labels: Any = None,
     random_state: int = 0,
     input: str = "probs",
@@ -74,6 +76,12 @@ def evaluate(
     groups : array of shape (n_samples,), optional
         Ids of rows that depend on each other, as in `estimate`: CKCE is debiased, JKCE unbiased, and
         their standard errors are by group.
+    by : array of shape (n_samples,), dict of such arrays, or str, optional
+        Segments of the rows, such as regions or tasks, whose CKCE is reported one by one in
+        `segments`: any values, a dict (or a table) of several attributes, or the name of a column in
+        a table `y_prob`. All segments share the bandwidth and lambda of all rows; their intervals
+        hold for all segments at once (Sidak). Segments with fewer than 50 rows are named and have no
+        value.
     y_true, y_prob, kernel, bandwidth, regularization, sample_weight, labels, random_state,
     input, normalize, n_threads, progress
         As in `ckce`.
@@ -104,9 +112,10 @@ def evaluate(
     ECE (top label)    0.3167   overconfident by 0.0833
     ECE (class-wise)   0.3167   mean over classes
     ECE (simplex)      0.6333   10 bins per class, 6 occupied, 6 with one sample; mostly noise
-    smooth ECE         0.1135   of the second class, kernel width 0.1143
+    ECE (smooth)       0.1135   of the second class, kernel width 0.1143
     signature         ckce|v0.1|method:exact|k:linear_gaussian|gamma:0.42426406871192857(median)|lam:n^-0.25|n:6|m:2|p:float64
     """
+    by, y_prob = take_column(by, y_prob)
     level, resamples = check_level(level), check_test(test, regularization, groups)
     if resamples:
         check_reduction(reduction, ("top_label",))
@@ -137,6 +146,7 @@ def evaluate(
         f"ece_{variant}": ece_estimate_of(samples, threads, variant=variant, n_bins=n_bins)
         for variant in VARIANTS
     }
+    partitions = check_segments(by, y_true, sample_weight)
     smooth = smooth_ece_of(samples, threads)
     bins = ece["ece_class_wise"].n_bins
     problem = problem_of("ckce", samples, settings)
@@ -159,6 +169,7 @@ def evaluate(
         smooth_ece_at_ends=smooth.at_ends,
         test=tested,
         level=level,
+        segments=segments_of({"": (samples, problem)}, partitions, level),
         **ece,
     )
 
@@ -192,6 +203,8 @@ class Evaluation:
         The exact test of calibration, if it was asked for.
     level : float
         Level of the intervals.
+    segments : Segments or None
+        The same model segment by segment, if ``by`` was given.
     """
 
     n_samples: int
@@ -211,6 +224,7 @@ class Evaluation:
     smooth_ece_at_ends: float
     test: CalibrationTest | None = field(default=None, repr=False)
     level: float = 0.95
+    segments: Segments | None = field(default=None, repr=False)
 
     def _facts(self) -> Facts:
         c, j = self.ckce, self.jkce
@@ -237,7 +251,7 @@ class Evaluation:
             (TITLES["top_label"], self.ece_top_label.value, f"{lean}confident by {number(gap)}"),
             (TITLES["class_wise"], self.ece_class_wise.value, "mean over classes"),
             (TITLES["simplex"], self.ece_simplex.value, _bins_remark(self.ece_simplex)),
-            ("smooth ECE", self.smooth_ece, self._smooth_remark()),
+            ("ECE (smooth)", self.smooth_ece, self._smooth_remark()),
         ]
         if self.test is not None:
             found = "the model is miscalibrated" if rejected else NO_SIGN
@@ -261,10 +275,14 @@ class Evaluation:
         return text
 
     def __repr__(self) -> str:
-        return self._facts().text()
+        parts = [self._facts().text()]
+        if self.segments is not None:
+            parts.append(repr(self.segments))
+        return "\n\n".join(parts)
 
     def _repr_html_(self) -> str:
-        return self._facts().html()
+        by = "" if self.segments is None else self.segments._repr_html_()
+        return self._facts().html() + by
 
     def to_dict(self) -> dict[str, float | int | str | None]:
         """All numbers, flat and ready for JSON; what is not finite becomes None."""

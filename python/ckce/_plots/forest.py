@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ckce._compare.comparison import ComparedModel
+    from ckce._metrics.segments import Segment
 
 
-def forest(models: Sequence[ComparedModel], level: float, ax: Axes | None) -> Axes:
+def forest(models: Sequence[ComparedModel | Segment], level: float, ax: Axes | None) -> Axes:
     """Models from the best (top) down: debiased value with interval, raw value, floor."""
     with canvas((5.2, 0.9 + 0.26 * len(models)), ax) as (figure, given):
         ax = figure.add_subplot() if given is None else given
@@ -39,7 +40,7 @@ def forest(models: Sequence[ComparedModel], level: float, ax: Axes | None) -> Ax
             markersize=4.5,
             elinewidth=1.3,
             capsize=2.5,
-            label=f"debiased, {percent(level)} interval",
+            label=f"debiased, {percent(round(level, 4))} interval",
             zorder=4,
         )
         ax.set_yticks(rows, [m.name for m in models])

@@ -32,6 +32,7 @@ _ORDER = (
     "m",
     "w",
     "groups",
+    "by",
     "l",
     "in",
     "level",

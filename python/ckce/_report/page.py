@@ -15,6 +15,7 @@ from ckce._results import Column, Table, advice, by_groups, harmless, lean, mode
 if TYPE_CHECKING:
     from ckce._compare.comparison import ComparedModel
     from ckce._compare.sensitivity import Sensitivity
+    from ckce._metrics.segments import Segments
     from ckce._reliability.diagram import ReliabilityCurve
     from ckce._results.attribution import Attribution
 
@@ -31,6 +32,7 @@ class Story:
     blames: dict[str, Attribution]
     sentences: tuple[str, ...]
     survey: Sensitivity | None
+    segments: Segments | None = None
 
     @property
     def level(self) -> float:
@@ -72,6 +74,8 @@ def _sections(story: Story) -> Iterator[str]:
     yield _section("What to do next", _advice(story))
     yield _forest(story)
     yield _reliability(story)
+    if story.segments is not None:
+        yield _segments(story.segments)
     if story.blames:
         yield _classes(story)
     if story.survey is not None:
@@ -99,6 +103,21 @@ def _forest(story: Story) -> str:
         f"<p>Filled: debiased CKCE{ranked} with its {percent(story.level)} interval. Hollow: CKCE "
         f"itself. {beside}Left is better.</p>",
         f"<figure>{pictures.forest(story.models, story.level)}</figure>",
+    )
+
+
+def _segments(segments: Segments) -> str:
+    said = segments.table()
+    sentences = "".join(f"<li>{harmless(words)}</li>" for words in (said.lead, *said.notes))
+    lines = segments.lines
+    models = list(dict.fromkeys(row.model for row in segments.rows))
+    colours = [models.index(row.model) for row in lines]
+    body = Table(said.columns, said.rows).html()
+    return _section(
+        "By segment",
+        f"<ul>{sentences}</ul>",
+        f"<figure>{pictures.forest(lines, segments.level_each, colours)}</figure>",
+        f'<div class="scroll">{body}</div>',
     )
 
 

@@ -16,6 +16,7 @@ from ckce._results import form_of, harmless, in_words, number
 if TYPE_CHECKING:
     from ckce._compare.comparison import ComparedModel
     from ckce._compare.sensitivity import Sensitivity
+    from ckce._metrics.segments import Segment
     from ckce._reliability.diagram import ReliabilityCurve
     from ckce._results.attribution import Attribution
 
@@ -24,8 +25,11 @@ COLOURS = 14
 TOP_CLASSES = 8
 
 
-def forest(models: Sequence[ComparedModel], level: float) -> str:
-    """Debiased CKCE with its interval, raw CKCE and floor of each model."""
+def forest(
+    models: Sequence[ComparedModel | Segment], level: float, colours: Sequence[int] | None = None
+) -> str:
+    """Debiased CKCE with its interval, raw CKCE and floor of each model, or of its segments."""
+    colours = range(len(models)) if colours is None else colours
     ends = [
         x
         for m in models
@@ -39,12 +43,12 @@ def forest(models: Sequence[ComparedModel], level: float) -> str:
         f'<div class="row"><b>{harmless(m.name)}</b>'
         f'<div class="words">{harmless(_value(m, form))}</div>'
         f'<div class="strip">{_strip(m, axis, level, f"c{k % COLOURS}")}</div></div>'
-        for k, m in enumerate(models)
+        for k, m in zip(colours, models, strict=True)
     ]
     return f'{"".join(rows)}<div class="row"><div class="strip">{_scale(axis)}</div></div>'
 
 
-def _value(m: ComparedModel, form: str) -> str:
+def _value(m: ComparedModel | Segment, form: str) -> str:
     """Debiased CKCE and its interval, as they stand beside the strip."""
     if not math.isfinite(m.ckce_low) or not math.isfinite(m.ckce_high):
         return number(m.ckce_debiased, form)
@@ -54,7 +58,7 @@ def _value(m: ComparedModel, form: str) -> str:
     return f"{number(m.ckce_debiased, form)} ({low} to {number(m.ckce_high, form)})"
 
 
-def _strip(m: ComparedModel, axis: Axis, level: float, colour: str) -> Svg:
+def _strip(m: ComparedModel | Segment, axis: Axis, level: float, colour: str) -> Svg:
     words = f"debiased CKCE of {m.name}: {number(m.ckce_debiased)}"
     if math.isfinite(m.ckce_low):
         words += f", {in_words(m.ckce_low, m.ckce_high, level)}"

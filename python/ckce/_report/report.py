@@ -12,7 +12,7 @@ import numpy as np
 
 from ckce._compare.compare import compare
 from ckce._compare.comparison import ComparedModel
-from ckce._input import check_bool, check_positive, write_file
+from ckce._input import check_bool, check_positive, take_column, write_file
 from ckce._methods import Method
 from ckce._metrics.estimate import Estimate
 from ckce._metrics.evaluate import Evaluation, evaluate
@@ -87,6 +87,7 @@ def report(
     reduction: ReductionLike = None,
     sample_weight: Any = None,
     groups: Any = None,
+    by: Any = None,
     labels: Any = None,
     random_state: int = 0,
     input: str = "probs",
@@ -122,6 +123,8 @@ def report(
         Frequency weights; with ``test`` whole numbers.
     groups : array of shape (n_samples,), optional
         Ids of rows that depend on each other, as in `estimate`.
+    by : array of shape (n_samples,), dict of such arrays, or str, optional
+        Segments of the rows, as in `evaluate`: the page then has a section about them.
     method, kernel, bandwidth, regularization, reduction, labels, random_state, input, normalize,
     n_threads, progress
         As in `ckce`; the median bandwidth of several models is pooled, as in `compare`.
@@ -148,6 +151,7 @@ def report(
     from ckce._report.page import page  # 5 ms that importing ckce should not cost
 
     check_bool("sensitivity", sensitivity)
+    by, y_prob = take_column(by, y_prob)
     if regularization is not None:
         check_positive("regularization", regularization)
     if not isinstance(y_prob, Mapping):
@@ -166,6 +170,7 @@ def report(
     of_metric: dict[str, Any] = {
         **of_data,
         "groups": groups,
+        "by": by,
         "test": test,
         "method": method,
         "kernel": kernel,
@@ -216,7 +221,15 @@ def _of_several(
         data["sensitivity"] = survey.to_dict()
     blames = _blames(comparison.estimates)
     data["models"] = [_model_data(m, curves[m.name], blames.get(m.name)) for m in comparison.models]
-    return Story(data, comparison.models, curves, blames, comparison.sentences, survey)
+    return Story(
+        data,
+        comparison.models,
+        curves,
+        blames,
+        comparison.sentences,
+        survey,
+        comparison.segments,
+    )
 
 
 def _of_one(
@@ -247,8 +260,9 @@ def _of_one(
         "n_classes": e.n_classes,
         "n_groups": e.n_groups,
         "signature": e.signature,
+        "segments": None if evaluation.segments is None else evaluation.segments.to_dict(),
     }
-    return Story(data, (model,), curves, blames, (), None)
+    return Story(data, (model,), curves, blames, (), None, evaluation.segments)
 
 
 def _blames(estimates: Mapping[str, Estimate]) -> dict[str, Attribution]:
