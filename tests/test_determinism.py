@@ -42,6 +42,9 @@ ESTIMATORS = {
         ckce.estimate,
         {"method": ckce.Cholesky(200, pivoting="random"), "label_kernel": label_kernel(M)},
     ),
+    "gradient, exact": (ckce.gradient, {"method": "exact", "debias": False, "bandwidth": 0.4}),
+    "gradient, detached": (ckce.gradient, {"detach_kernel": True, "sample_weight": WEIGHTS}),
+    "gradient, fourier": (ckce.gradient, {"method": "fourier", "label_kernel": label_kernel(M)}),
     "jkce, exact": (ckce.jkce_estimate, {"method": "exact"}),
     "jkce, fourier": (ckce.jkce_estimate, {"method": "fourier"}),
     "jkce, cholesky": (ckce.jkce_estimate, {"method": ckce.Cholesky(rank=60)}),
@@ -60,6 +63,8 @@ def digest(result):
     """Hash of every number of a result."""
     sha = hashlib.sha256()
     numbers = vars(result) if hasattr(result, "__dict__") else {"value": result}
+    if isinstance(result, tuple):  # a value and its gradient
+        numbers = dict(zip("ab", result, strict=True))
     for name, value in sorted(numbers.items()):
         if isinstance(value, (float, int, np.ndarray)):
             sha.update(name.encode() + np.asarray(value).tobytes())

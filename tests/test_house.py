@@ -309,10 +309,19 @@ def test_the_word_is_the_file():
         assert word in in_core or word in ("exact", "blocks")  # metrics: ckce_exact, jkce
     for word in set(METHODS) - {"blocks"}:  # with the reductions of JKCE
         assert (ROOT / "tests" / f"test_{word}.py").exists()
-    for name in ("ckce", "jkce", "estimate", "ece", "evaluate", "calibration_test", "scores"):
+    for name in (
+        "ckce",
+        "jkce",
+        "estimate",
+        "gradient",
+        "ece",
+        "evaluate",
+        "calibration_test",
+        "scores",
+    ):
         assert (PACKAGE / "_metrics" / f"{name}.py").exists()
         assert (ROOT / "tests" / f"test_{name}.py").exists()
-    for name in ("ckce", "jkce", "ece", "calibration_test", "scores"):
+    for name in ("ckce", "jkce", "gradient", "ece", "calibration_test", "scores"):
         assert (CORE / "metrics" / f"{name}.hpp").exists()
 
 

@@ -49,6 +49,7 @@ except KeyboardInterrupt:
         ("ckce", 60_000, "method='exact'"),
         ("ckce", 60_000, "method='exact', n_threads=1"),
         ("estimate", 40_000, "method='exact', kernel='laplace'"),
+        ("gradient", 60_000, "method='exact', debias=False"),
         ("jkce", 120_000, "method='exact'"),
         ("ckce", 50_000, "method=ckce.Cholesky(rank=3000)"),
         ("ckce", 300_000, "method=ckce.Fourier(600)"),

@@ -6,6 +6,7 @@ namespace ckce {
 void bind_input(pybind11::module_& module);             // input.cpp
 void bind_features(pybind11::module_& module);          // features.cpp
 void bind_ckce(pybind11::module_& module);              // ckce.cpp
+void bind_gradient(pybind11::module_& module);          // gradient.cpp
 void bind_jkce(pybind11::module_& module);              // jkce.cpp
 void bind_ece(pybind11::module_& module);               // ece.cpp
 void bind_calibration_test(pybind11::module_& module);  // calibration_test.cpp
@@ -22,6 +23,7 @@ PYBIND11_MODULE(CKCE_MODULE, module, pybind11::mod_gil_not_used()) {
   ckce::bind_input(module);
   ckce::bind_features(module);
   ckce::bind_ckce(module);
+  ckce::bind_gradient(module);
   ckce::bind_jkce(module);
   ckce::bind_ece(module);
   ckce::bind_calibration_test(module);

@@ -26,6 +26,7 @@ _ROOMS = {
     "_metrics.ece": ("EceEstimate", "ece", "ece_estimate"),
     "_metrics.estimate": ("Estimate", "estimate"),
     "_metrics.evaluate": ("Evaluation", "evaluate"),
+    "_metrics.gradient": ("gradient",),
     "_metrics.jkce": ("JkceEstimate", "jkce", "jkce_estimate"),
     "_metrics.scores": (
         "BrierDecomposition",

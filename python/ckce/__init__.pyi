@@ -81,6 +81,9 @@ from ckce._metrics.evaluate import (
 from ckce._metrics.evaluate import (
     evaluate as evaluate,
 )
+from ckce._metrics.gradient import (
+    gradient as gradient,
+)
 from ckce._metrics.jkce import (
     JkceEstimate as JkceEstimate,
 )

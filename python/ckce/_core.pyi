@@ -223,6 +223,34 @@ def ckce_exact(
     n_threads: int,
     progress: Progress,
 ) -> Solution: ...
+def gradient_exact(
+    probs: Probs,
+    labels: Labels,
+    weights: Doubles | None,
+    label_factor: Doubles | None,
+    *,
+    kernel: Kernel,
+    ridge: float,
+    tol: float,
+    solver: Solver,
+    debias: bool,
+    through_kernel: bool,
+    n_threads: int,
+    progress: Progress,
+) -> tuple[float, Doubles]: ...
+def gradient_features(
+    probs: Probs,
+    labels: Labels,
+    weights: Doubles | None,
+    label_factor: Doubles | None,
+    *,
+    features: Features,
+    ridge: float,
+    debias: bool,
+    through_kernel: bool,
+    n_threads: int,
+    progress: Progress,
+) -> tuple[float, Doubles]: ...
 def ckce_gram(
     probs: Probs,
     labels: Labels,

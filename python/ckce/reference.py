@@ -229,6 +229,150 @@ def debias_term(
     return float(sum(a[i, i] * r[i] @ ell @ r[i] for i in range(n)))
 
 
+#: d k(p, q) / d p_j for one p, all rows q and all j: (n', m).
+SLOPES: dict[str, Callable[[Array, Array, float], Array]] = {
+    "linear": lambda p, q, bandwidth: q,
+    "gaussian": lambda p, q, bandwidth: -(p - q) / bandwidth**2 * gaussian(p[None], q, bandwidth).T,
+    "linear_gaussian": lambda p, q, bandwidth: (
+        SLOPES["linear"](p, q, bandwidth) + SLOPES["gaussian"](p, q, bandwidth)
+    ),
+}
+
+
+def gradient(
+    y_true: Labels,
+    y_prob: Array,
+    *,
+    kernel: str = "linear_gaussian",
+    bandwidth: float,
+    regularization: float | None = None,
+    label_kernel: Array | None = None,
+    sample_weight: npt.NDArray[Any] | None = None,
+    debias: bool = True,
+    detach_kernel: bool = False,
+) -> tuple[float, Array]:
+    """CKCE or the debiased value, and its derivative with respect to each entry of `y_prob`.
+
+    With `detach_kernel` K is held fixed. Parameters as in `ckce`.
+
+    Returns
+    -------
+    value : float
+    gradient : ndarray of shape (n, m)
+
+    Examples
+    --------
+    One sample with a fixed kernel: ``k |r|^2 / (k + 1)^2`` has the derivative ``-2 k r / (k + 1)^2``.
+
+    >>> q = np.array([[0.5, 0.5]])
+    >>> settings = {"debias": False, "detach_kernel": True, "bandwidth": 1.0}
+    >>> gradient(np.array([0]), q, **settings)[1].round(12).tolist()
+    [[-0.24, 0.24]]
+    """
+    n, _ = y_prob.shape
+    k = gram(kernel, y_prob, y_prob, bandwidth)
+
+    def moved(i: int, j: int) -> Array:
+        change = np.zeros((n, n))
+        slope = SLOPES[kernel](y_prob[i], y_prob, bandwidth)[:, j]
+        change[i] += slope
+        change[:, i] += slope  # k(q_i, q_i) moves with both of its arguments
+        return change
+
+    return _gradient(
+        y_true, y_prob, k, moved, regularization, label_kernel, sample_weight, debias, detach_kernel
+    )
+
+
+def gradient_features(
+    y_true: Labels,
+    y_prob: Array,
+    *,
+    phi: Array,
+    slopes: Array,
+    regularization: float | None = None,
+    label_kernel: Array | None = None,
+    sample_weight: npt.NDArray[Any] | None = None,
+    debias: bool = True,
+    detach_kernel: bool = False,
+) -> tuple[float, Array]:
+    """The same with K = Phi Phi'.
+
+    Parameters
+    ----------
+    phi : ndarray of shape (n, d)
+    slopes : ndarray of shape (n, d, m)
+        d phi_i / d q_i.
+    others
+        As in `gradient`.
+
+    Returns
+    -------
+    value : float
+    gradient : ndarray of shape (n, m)
+    """
+
+    def moved(i: int, j: int) -> Array:
+        change = np.zeros_like(phi)
+        change[i] = slopes[i, :, j]
+        both: Array = change @ phi.T + phi @ change.T
+        return both
+
+    return _gradient(
+        y_true,
+        y_prob,
+        phi @ phi.T,
+        moved,
+        regularization,
+        label_kernel,
+        sample_weight,
+        debias,
+        detach_kernel,
+    )
+
+
+def _gradient(
+    y_true: Labels,
+    y_prob: Array,
+    k: Array,
+    moved: Callable[[int, int], Array],
+    regularization: float | None,
+    label_kernel: Array | None,
+    sample_weight: npt.NDArray[Any] | None,
+    debias: bool,
+    detach_kernel: bool,
+) -> tuple[float, Array]:
+    """Tr A B and its derivatives by the product rule; moved(i, j) is dK / dq_ij."""
+    n, m = y_prob.shape
+    w = _weights(sample_weight, n)
+    root = np.sqrt(np.outer(w, w))
+    inverse = np.linalg.inv(k * root + _ridge(regularization, w.sum()) * np.eye(n))
+    a = inverse @ (k * root) @ inverse
+    ell = _label_gram(label_kernel, m)
+    r = np.eye(m)[y_true] - y_prob
+
+    def bracket(left: Array, right: Array) -> Array:
+        pairs = left @ ell @ right.T
+        # The diagonal counts copies once, see `debias_term`.
+        diagonal: Array = np.diag(np.diag(pairs))
+        return pairs * root - (diagonal if debias else 0.0)
+
+    b = bracket(r, r)
+    slope = np.zeros((n, m))
+    for i in range(n):
+        for j in range(m):
+            dr = np.zeros((n, m))
+            dr[i, j] = -1.0
+            db = bracket(dr, r) + bracket(r, dr)
+            slope[i, j] = np.trace(a @ db)
+            if not detach_kernel:
+                dk = moved(i, j) * root
+                dw = -inverse @ dk @ inverse
+                da = dw @ (k * root) @ inverse + inverse @ dk @ inverse + inverse @ (k * root) @ dw
+                slope[i, j] += np.trace(da @ b)
+    return float(np.trace(a @ b)), slope
+
+
 def floor(
     y_true: Labels,
     y_prob: Array,

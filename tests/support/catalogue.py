@@ -439,6 +439,26 @@ OWN_OPTIONS = {
         ({"sensitivity": 1}, TypeError, "sensitivity must be True or False, got 1"),
         ({"level": 0}, ValueError, "level must be between 0 and 1, got 0"),
     ],
+    "gradient": [
+        ({"debias": 1}, TypeError, "debias must be True or False, got 1"),
+        ({"detach_kernel": None}, TypeError, "detach_kernel must be True or False, got None"),
+        (
+            {"kernel": "laplace"},
+            ValueError,
+            "kernel='laplace' has no gradient where two predictions",
+        ),
+        ({"kernel": kernel, "debias": True}, ValueError, "a callable kernel has no gradient"),
+        (
+            {**CHOLESKY, "debias": True},
+            ValueError,
+            "method='cholesky' has no gradient, because its",
+        ),
+        (
+            {"method": ckce.Fourier(precision="mixed")},
+            ValueError,
+            "precision='mixed' is for ckce, got it for gradient",
+        ),
+    ],
     "reliability_diagram": [
         *BINS[:3],
         ({"strategy": "equal"}, ValueError, "strategy must be one of"),
@@ -470,6 +490,7 @@ shift_curve.__signature__ = inspect.signature(ckce.shift_curve)
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "ckce": ckce.ckce,
     "estimate": ckce.estimate,
+    "gradient": ckce.gradient,
     "jkce": ckce.jkce,
     "jkce_estimate": ckce.jkce_estimate,
     "ece": ckce.ece,
@@ -522,6 +543,10 @@ def _takes(function, options):
         options.get("method") == "exact" or callable(options.get("kernel"))
     ):
         return False  # it has words of its own
+    if inner is ckce.gradient and (
+        options.get("method") == "cholesky" or callable(options.get("kernel"))
+    ):
+        return "debias" in options  # it has words of its own
     if inner is shift_curve and ("bandwidth" in options or callable(options.get("kernel"))):
         return False
     if "jkce" in inner.__name__ and (options.get("method") == "cholesky" or "tol" in options):

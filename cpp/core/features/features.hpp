@@ -33,6 +33,12 @@ class Features {
     throw std::logic_error("this feature map is float64 only");
   }
 
+  // q_bar += J'phi_bar, J the derivative of phi at q, row by row: what a function of phi with the
+  // gradient phi_bar (rows, d) has as its gradient in q (rows, m).
+  virtual void pull_back(const In& /*q*/, const In& /*phi_bar*/, MatrixRef /*q_bar*/) const {
+    throw std::logic_error("this feature map has no gradient");
+  }
+
   // True if E = K - Phi Phi' is positive semi-definite. Then its diagonal certifies how far CKCE
   // is from that under K, and what follows has a meaning.
   virtual bool certified() const { return false; }

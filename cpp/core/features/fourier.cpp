@@ -132,6 +132,36 @@ void Fourier::fill(Index, const In& q, MatrixRef phi) const {
   fill_fourier<double>(q, frequencies_, chebyshev_, linear_part_, phi);
 }
 
+// cos(w'q)' = -sin(w'q) w and sin(w'q)' = cos(w'q) w; with phi = T(x) F, T_j' = j U_(j-1), U the
+// Chebyshev polynomials of the second kind, and x = q_2 - q_1.
+void Fourier::pull_back(const In& q, const In& phi_bar, MatrixRef q_bar) const {
+  const Index first = linear_part_ ? q.cols() : 0;
+  if (linear_part_) q_bar += phi_bar.leftCols(first);
+  const auto bar = phi_bar.rightCols(trigonometric_);
+  if (chebyshev_.size() == 0) {
+    const Index count = frequencies_.rows();
+    Matrix phi(q.rows(), 2 * count);
+    fill_trigonometric<double>(q, frequencies_, MatrixRef(phi));
+    const Matrix slope = bar.rightCols(count).cwiseProduct(phi.leftCols(count)) -
+                         bar.leftCols(count).cwiseProduct(phi.rightCols(count));
+    return add_product(q_bar, 1.0, slope, frequencies_);
+  }
+  const Index k = chebyshev_.rows();
+  const Matrix t_bar = product(bar, chebyshev_);
+  const Vector x = q.col(1) - q.col(0);
+  Vector before = Vector::Zero(q.rows());  // U_(j-2)
+  Vector u = Vector::Ones(q.rows());       // U_(j-1)
+  Vector x_bar = Vector::Zero(q.rows());
+  for (Index j = 1; j < k; ++j) {
+    x_bar += static_cast<double>(j) * t_bar.col(j).cwiseProduct(u);
+    const Vector next = 2.0 * x.cwiseProduct(u) - before;
+    before = u;
+    u = next;
+  }
+  q_bar.col(1) += x_bar;
+  q_bar.col(0) -= x_bar;
+}
+
 // Frequencies group, group + groups, group + 2 groups, ... are left out. None for two classes,
 // whose features mix all frequencies.
 Vector Fourier::without(Index group, Index groups) const {

@@ -53,6 +53,31 @@ void Landmarks::fill(Index, const In& q, MatrixRef phi) const {
   solve_lower_transposed_from_right(factor_, phi);
 }
 
+// With B = phi_bar L^-1, the gradient in K(q, S), and P = B o own part of K(q, S): the linear part
+// adds B S, the own part -steepness (diag(P 1) q - P S).
+void Landmarks::pull_back(const In& q, const In& phi_bar, MatrixRef q_bar) const {
+  Parallel alone;
+  Matrix tile(kPanel, kPanel);
+  Matrix bar = phi_bar.transpose();
+  solve_lower_transposed(factor_, bar);
+  const double steepness = kernel_->steepness();
+  for (Index i = 0; i < q.rows(); i += kPanel) {
+    const Index rows = std::min(kPanel, q.rows() - i);
+    const Points points = kernel_->points(q.middleRows(i, rows), mean_, alone);
+    for (Index j = 0; j < points_.q.count(); ++j) {
+      const Index columns = std::min(kPanel, d() - j * kPanel);
+      const Matrix b = bar.block(j * kPanel, i, columns, rows).transpose();
+      const auto s = points_.q.panel(j).topRows(columns);
+      if (kernel_->has_linear_part()) add_product(q_bar.middleRows(i, rows), 1.0, b, s);
+      if (!kernel_->has_own_part()) continue;
+      kernel_->tile(points, 0, points_, j, tile.leftCols(columns));
+      const Matrix p = steepness * b.cwiseProduct(tile.topLeftCorner(rows, columns));
+      add_product(q_bar.middleRows(i, rows), 1.0, p, s);
+      q_bar.middleRows(i, rows) -= p.rowwise().sum().asDiagonal() * q.middleRows(i, rows);
+    }
+  }
+}
+
 Vector Landmarks::left_out(Index, const In& q, const In& phi) const {
   const Vector k = kernel_->diagonal(q);
   const double terms = static_cast<double>(2 * d() + m() + 8);

@@ -15,6 +15,7 @@ class Gaussian : public Kernel {
   explicit Gaussian(double bandwidth) : bandwidth_(bandwidth) {}
   Line line() const override { return Line::kGaussian; }
   double bandwidth() const override { return bandwidth_; }
+  double steepness() const override { return 1.0 / bandwidth_ / bandwidth_; }
 
   // x = (q - mean) / bandwidth: centred, because products of x then round at the scale of the
   // spread of the predictions and not at that of the simplex. Where that spans many bandwidths, x

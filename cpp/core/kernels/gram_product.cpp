@@ -1,10 +1,7 @@
 #include "core/kernels/gram_product.hpp"
 
-#include <atomic>
-#include <memory>
-
 #include "core/linalg/products.hpp"
-#include "core/linalg/tile_products.hpp"
+#include "core/linalg/symmetric_tiles.hpp"
 
 namespace ckce {
 namespace {
@@ -30,43 +27,25 @@ Matrix linear_moments(const Panels& q, const Panels& v, Parallel& parallel) {
 void gram_product(const Gram& gram, const Panels& v, Panels& out, Parallel& parallel) {
   const Kernel& kernel = gram.kernel;
   const Points& points = gram.points;
-  const Index n_panels = v.count();
   const bool in_tiles = linear_in_tiles(gram);
   const bool apart = kernel.has_linear_part() && !in_tiles;
   const Matrix linear = apart ? linear_moments(points.q, v, parallel) : Matrix();
   const auto fill = in_tiles ? &Kernel::full_tile : &Kernel::tile;
-
-  // Strip i holds the tiles (i, 0), ..., (i, i). out_j takes the strips' shares in the order j,
-  // j + 1, ...; since all strips walk j upwards, strip i only has to stay behind strip i - 1.
-  std::unique_ptr<std::atomic<Index>[]> done(new std::atomic<Index>[n_panels]);
-  for (Index i = 0; i < n_panels; ++i) done[i] = 0;
-  parallel.each(n_panels, [&] {
-    // `share` holds one tile's share: a sum over all rows would round more in one go.
-    return [&, tile = Matrix(kPanel, kPanel), own = Matrix(kPanel, v.width()),
-            share = Matrix(kPanel, v.width())](Index i) mutable {
-      own.setZero();
-      if (apart) add_product(own, 1.0, points.q.panel(i), linear);
-      if (kernel.has_own_part() || in_tiles) {
-        for (Index j = 0; j < i; ++j) {
-          (kernel.*fill)(points, i, points, j, tile);
-          share.setZero();
-          add_tile_product(tile, v.panel(j), share);
-          own += share;
-          share.setZero();
-          add_tile_product_tn(tile, v.panel(i), share);
-          parallel.wait_until([&] { return done[i - 1].load() > j; });
-          out.panel(j) += share;
-          done[i].store(j + 1);
-          parallel.tick();
-        }
-        (kernel.*fill)(points, i, points, i, tile);
-        share.setZero();
-        add_tile_product(tile, v.panel(i), share);
-        own += share;
-      }
-      out.panel(i) = own;
-      done[i].store(i + 1);
-    };
+  const auto start = [&](Index i, Matrix& own) {
+    if (apart) add_product(own, 1.0, points.q.panel(i), linear);
+  };
+  if (kernel.has_own_part() || in_tiles)
+    return symmetric_product(
+        v, out, parallel,
+        [&] {
+          return
+              [&](Index i, Index j, Matrix& tile) { (kernel.*fill)(points, i, points, j, tile); };
+        },
+        start);
+  parallel.each_striped(v.count(), stripe_of(v.count()), [&](Index i) {
+    Matrix own = Matrix::Zero(kPanel, v.width());
+    start(i, own);
+    out.panel(i) = own;
   });
   out.zero_padding();
 }

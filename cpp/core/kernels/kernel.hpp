@@ -36,6 +36,9 @@ class Kernel {
   enum class Line { kNone, kGaussian, kLaplace };
   virtual Line line() const { return Line::kNone; }
   virtual double bandwidth() const { return 1.0; }
+  // The own part h has the gradient -steepness h(p, q) (p - q) in p; 0 where it has none of this
+  // form. A linear part has a gradient anyway.
+  virtual double steepness() const { return 0.0; }
   // Fills the kernel's own coordinates of points.q, whose rows have this mean.
   virtual void prepare(Points&, const Vector& /*mean*/, Parallel&) const {}
   // out(i, j) = k(a_i, b_j) - <a_i, b_j> [linear part], for panel `i` of a and panel `j` of b.

@@ -16,10 +16,6 @@
 namespace ckce {
 namespace {
 
-constexpr const char* kNoConvergence =
-    "the iteration for method='exact' did not reach tol: regularization is too small for it; pass "
-    "a larger one, a larger tol, or method='cholesky'";
-
 // w_i |r_i|^2 and w_i E|r_i|^2, (n,) each.
 struct RowNorms {
   Vector norms;
@@ -49,9 +45,7 @@ void add_diagonal_terms(const Gram& gram, const Samples& samples, const LabelKer
   const RowNorms rows(samples, gram.points.q, label);
   const Vector w = weights_of(samples, 0, samples.n());
   const double form = samples.groups ? w.dot(within_groups(gram, samples, label, parallel)) : 0.0;
-  // At most 256 MB, or twice the size of Q.
-  const Index affordable = std::max<Index>({512, 32000000 / samples.n(), 2 * samples.m()});
-  const Index most = std::min({affordable, Index{4096}, samples.n()});
+  const Index most = most_debias_rank(samples.n(), samples.m());
   for (Index rank = 128;; rank *= 2) {
     factor.extend(gram, std::min(rank, most), 0.0, parallel);
     const Vector residual = factor.residual();
@@ -65,7 +59,8 @@ void add_diagonal_terms(const Gram& gram, const Samples& samples, const LabelKer
     solution.floor = low_rank.floor + residual.dot(rows.spreads) / (ridge * ridge);
     solution.debias_rank = factor.d();
     solution.debias_error = missed;
-    if (missed <= 1e-3 * solution.debias || factor.exhausted() || factor.d() >= most) return;
+    if (missed <= kDebiasShare * solution.debias || factor.exhausted() || factor.d() >= most)
+      return;
   }
 }
 

@@ -19,6 +19,17 @@ inline double residual_bound(double form, double form_error, double rho, double 
   return form_error + std::sqrt((form + form_error) / ridge) * rho + rho * rho / (4.0 * ridge);
 }
 
+constexpr const char* kNoConvergence =
+    "the iteration for method='exact' did not reach tol: regularization is too small for it; pass "
+    "a larger one, a larger tol, or method='cholesky'";
+
+// The rank that a factor for the debias term may have, at most: 256 MB, or twice the size of Q; and
+// the share of the term that it may leave to a first-order correction.
+inline Index most_debias_rank(Index n, Index m) {
+  return std::min({std::max<Index>({512, 32000000 / n, 2 * m}), Index{4096}, n});
+}
+constexpr double kDebiasShare = 1e-3;
+
 // Labels of a group may depend on each other: nobody knows the mean of the value.
 constexpr double kNoFloor = std::numeric_limits<double>::quiet_NaN();
 

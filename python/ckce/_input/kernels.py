@@ -22,6 +22,7 @@ class Kernel:
     distance: str = "l2"  # "l2" or "l1": what the median heuristic measures
     linear_part: bool = False  # k contains <p, q>
     spectrum: str | None = None  # law of the Fourier frequencies, if the rest is shift-invariant
+    smooth: bool = True  # it has a gradient everywhere
     line: bool = False  # the core computes two classes in one pass, see cpp/core/binary
     gram: Gram | None = None
 
@@ -79,7 +80,7 @@ KERNELS = {
     for kernel in (
         Kernel("linear_gaussian", linear_part=True, spectrum="gaussian", line=True),
         Kernel("gaussian", spectrum="gaussian", line=True),
-        Kernel("laplace", distance="l1", spectrum="cauchy", line=True),
+        Kernel("laplace", distance="l1", spectrum="cauchy", smooth=False, line=True),
         Kernel("linear", linear_part=True),
     )
 }
