@@ -41,10 +41,29 @@ def test_refused(refusal):
 
 
 # Without an argument that could be bad, or handing its arguments to matplotlib or pandas.
-HARMLESS = {"show_config", "copy", "reset", "to_bytes", "attribution", "to_dict", "to_frame"}
+HARMLESS = {
+    "show_config",
+    "copy",
+    "reset",
+    "to_bytes",
+    "attribution",
+    "to_dict",
+    "to_frame",
+    "split",
+    "arguments",
+}
 
 
-METHODS = {"Blocks", "Cholesky", "Exact", "Fourier", "Landmarks", "TopK", "TopKPredictions"}
+METHODS = {
+    "Blocks",
+    "Cholesky",
+    "Choices",
+    "Exact",
+    "Fourier",
+    "Landmarks",
+    "TopK",
+    "TopKPredictions",
+}
 MADE = {"CKCEAccumulator"} | METHODS  # classes that users make
 
 

@@ -30,6 +30,12 @@ from ckce._compare.verdict import (
 from ckce._config import (
     show_config as show_config,
 )
+from ckce._input.choices import (
+    Choices as Choices,
+)
+from ckce._input.token_logits import (
+    next_tokens as next_tokens,
+)
 from ckce._input.top_k_predictions import (
     TopKPredictions as TopKPredictions,
 )
@@ -140,6 +146,18 @@ from ckce._report.report import (
 )
 from ckce._report.report import (
     report as report,
+)
+from ckce._scan.join import (
+    JoinedLogs as JoinedLogs,
+)
+from ckce._scan.join import (
+    join_logs as join_logs,
+)
+from ckce._scan.log import (
+    Log as Log,
+)
+from ckce._scan.read_log import (
+    read_log as read_log,
 )
 from ckce._scan.scan import (
     Scan as Scan,

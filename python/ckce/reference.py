@@ -1040,6 +1040,30 @@ def top_k(y_true: Labels, y_prob: Array, k: int) -> tuple[Labels, Array]:
     return np.minimum(ranks, k), np.hstack([kept, rest])
 
 
+def sorted_choices(right: Labels, scores: list[list[float]]) -> tuple[Labels, Array]:
+    """Multiple choice by rank: the softmax of each row in decreasing order, padded with zeros.
+
+    Returns
+    -------
+    labels : ndarray of shape (n,)
+        The rank of the right choice.
+    probs : ndarray of shape (n, most choices)
+
+    Examples
+    --------
+    >>> y, q = sorted_choices(np.array([1]), [[0.0, float(np.log(3.0))]])
+    >>> y.tolist(), q.round(6).tolist()
+    ([0], [[0.75, 0.25]])
+    """
+    labels, probs = [], np.zeros((len(scores), max(map(len, scores))))
+    for i, row in enumerate(scores):
+        e = np.exp(np.array(row) - max(row))
+        order = sorted(range(len(row)), key=lambda j, row=row: -row[j])  # type: ignore[misc]
+        probs[i, : len(row)] = (e / e.sum())[order]
+        labels.append(order.index(int(right[i])))
+    return np.array(labels), probs
+
+
 def one_vs_rest(y_true: Labels, y_prob: Array, j: int) -> tuple[Labels, Array]:
     """The binary problem whether the class is j, with predictions [1 - q_j, q_j].
 

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import logs
 import numpy as np
 import pandas as pd
 import scipy.sparse
@@ -1275,6 +1276,129 @@ def _bad_states():
         yield Refusal(f"CKCEAccumulator.from_bytes: {name}", call, ValueError, (fragment,))
 
 
+def _read_log(file, content, **options):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / file
+        path.write_bytes(content)
+        return ckce.read_log(path, **options)
+
+
+def _bad_logs():
+    """Logs of language models."""
+    for name, file, content, options, fragments in logs.broken():
+        call = partial(_read_log, file, content, **options)
+        yield Refusal(f"read_log: {name}", call, ValueError, fragments)
+    text = logs.as_lines(logs.lm_eval_lines(3))
+    for options, error, fragment in [
+        ({"loglikelihood": "words"}, ValueError, "loglikelihood must be one of ['raw'"),
+        ({"order": "random"}, ValueError, "order must be one of ['sorted'"),
+        ({"target": 1}, TypeError, "target must be a string, got 1"),
+        ({"given_text": "yes"}, TypeError, "given_text must be True or False"),
+    ]:
+        call = partial(_read_log, "samples.jsonl", text, **options)
+        yield Refusal(f"read_log({_naming(options)})", call, error, (fragment,))
+    log = _read_log("samples.jsonl", text)
+    other = _read_log("samples.jsonl", text.replace(b"hash", b"other"))
+    tokens = _read_log("t.jsonl", logs.as_lines([logs.vllm_line(*_one_text(), 5)]))
+    for name, found, error, fragment in [
+        ("one log", {"a": log}, TypeError, "at least two logs"),
+        ("no log", {"a": log, "b": Q}, TypeError, "must hold ckce.Log, got ndarray for 'b'"),
+        ("other questions", {"a": log, "b": other}, ValueError, "no question is in all logs"),
+        ("tokens and questions", {"a": log, "b": tokens}, ValueError, "got some of both"),
+    ]:
+        yield Refusal(f"join_logs: {name}", partial(ckce.join_logs, found), error, (fragment,))
+
+
+def _one_text():
+    predictions, tokens = logs.made_up_tokens(1)
+    return predictions[0], tokens[0]
+
+
+def _bad_multiple_choice():
+    """Choices, and logits of tokens."""
+    inf, nan = np.inf, np.nan
+    for name, scores, options, error, fragment in [
+        ("strings", [["a", "b"]], {}, TypeError, "scores must hold real numbers"),
+        ("1-d", [1.0, 2.0], {}, ValueError, "scores must have shape"),
+        (
+            "one choice",
+            [[1.0, 2.0], [1.0]],
+            {},
+            ValueError,
+            "row 1 has 1 choices, expected at least 2",
+        ),
+        ("NaN", [[nan, 2.0, 1.0]], {}, ValueError, "scores row 0 has NaN before other entries"),
+        ("inf", [[inf, 2.0]], {}, ValueError, "scores row 0 holds inf"),
+        ("-inf", [[-inf, -inf]], {}, ValueError, "scores row 0 holds -inf only"),
+        ("sums", [[0.5, 0.4]], {"input": "probs"}, ValueError, "scores row 0 sums to 0.9"),
+        ("negative", [[-0.5, 1.5]], {"input": "probs"}, ValueError, "holds what is no probability"),
+        ("input", [[0.5, 0.5]], {"input": "percent"}, ValueError, "input must be one of"),
+        ("order", [[0.5, 0.5]], {"order": "random"}, ValueError, "order must be one of ['sorted'"),
+        ("word", [[0.5, 0.5]], {"word": "a|b"}, ValueError, "word must be letters"),
+    ]:
+        call = partial(ckce.Choices, scores, **options)
+        yield Refusal(f"Choices: {name}", call, error, (fragment,))
+    choices = ckce.Choices([[1.0, 2.0], [1.0, 0.0, 2.0]])
+    for name, y, options, error, fragment in [
+        (
+            "labels",
+            [0, 3],
+            {},
+            ValueError,
+            "y_true row 1 is 3, but its row has not so many choices",
+        ),
+        ("the third of two", [2, 2], {}, ValueError, "y_true row 0 is 2"),
+        ("words", ["a", "b"], {}, TypeError, "y_true must hold positions"),
+        ("rows", [0], {}, ValueError, "same number of rows, got 1 and 2"),
+        (
+            "named",
+            [0, 1],
+            {"labels": [0, 1, 2]},
+            ValueError,
+            "labels must be None with ckce.Choices",
+        ),
+        (
+            "logits",
+            [0, 1],
+            {"input": "logits"},
+            ValueError,
+            "ckce.Choices, which takes input= itself",
+        ),
+    ]:
+        call = partial(ckce.ckce, y, choices, **options)
+        yield Refusal(f"ckce: choices, {name}", call, error, (fragment,))
+    call = partial(ckce.CKCEAccumulator(3).update, [0, 1], choices)
+    words = ("an array in a stream", "ckce.Choices")
+    yield Refusal("CKCEAccumulator.update: choices", call, TypeError, words)
+    z, y = np.zeros((2, 4, 6)), np.zeros((2, 4), int)
+    for name, arguments, options, error, fragment in [
+        ("labels", (z, y[0]), {}, TypeError, "labels must hold integers of shape (n_texts, n_pos"),
+        ("real labels", (z, y + 0.5), {}, TypeError, "labels must hold integers"),
+        ("texts", (z[:1], y), {}, ValueError, "the same number of texts, got 1 and 2"),
+        (
+            "positions",
+            (z[:, 1:], y),
+            {},
+            ValueError,
+            "logits of text 0 must be floats of shape (4,",
+        ),
+        ("k", (z, y), {"k": 6}, ValueError, "k must be below the number of tokens, got 6 and 6"),
+        ("k of 0", (z, y), {"k": 0}, ValueError, "k must be at least 1"),
+        (
+            "a large label",
+            (z, y + 6),
+            {"k": 2},
+            ValueError,
+            "labels of text 0 hold 6, expected 0..5",
+        ),
+        ("nothing asked", (z, y - 100), {"k": 2}, ValueError, "labels must hold tokens, got -100"),
+        ("NaN", (z + nan, y), {"k": 2}, ValueError, "logits of text 0 hold NaN or inf"),
+        ("input", (z, y), {"input": "probs"}, ValueError, "input must be one of ['logits'"),
+    ]:
+        call = partial(ckce.next_tokens, *arguments, **options)
+        yield Refusal(f"next_tokens: {name}", call, error, (fragment,), arguments)
+
+
 CATALOGUE = [
     *_bad_data(),
     *_bad_batches(),
@@ -1291,4 +1415,6 @@ CATALOGUE = [
     *_bad_choices(),
     *_bad_landmarks(),
     *_bad_files(),
+    *_bad_logs(),
+    *_bad_multiple_choice(),
 ]

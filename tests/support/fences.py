@@ -19,6 +19,7 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
+import logs
 import numpy as np
 
 FENCE = re.compile(
@@ -150,6 +151,17 @@ def write_csv(path, labels, columns):
     Path(path).write_text("\n".join([",".join(names), *lines]) + "\n")
 
 
+def write_logs():
+    """Logs of two language models, and tokens of prompts."""
+    for model in ("model_a", "model_b"):
+        Path("out", model).mkdir(parents=True)
+        for task, seed in (("sums", 1), ("words", 2)):
+            content = logs.as_lines(logs.lm_eval_lines(80, seed=seed))
+            Path("out", model, f"samples_{task}_2026-01-01T00-00-00.jsonl").write_bytes(content)
+    texts = zip(*logs.made_up_tokens(), strict=True)
+    Path("prompts.jsonl").write_bytes(logs.as_lines([logs.vllm_line(a, b, 5) for a, b in texts]))
+
+
 @contextlib.contextmanager
 def folder():
     """A folder with the files that the pages name."""
@@ -164,6 +176,7 @@ def folder():
             np.save("y.npy", labels)
             np.savez("answers.npz", labels=labels, probs=probs)
             np.save("text.npy", np.arange(len(labels)) // 10)
+            write_logs()
             write_csv("both.csv", labels, {"p_resnet_": probs, "p_vgg_": probs})
             write_csv("binary.csv", labels % 2, {"score_a": probs[:, :1], "score_b": probs[:, 1:2]})
             yield

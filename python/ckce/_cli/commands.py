@@ -13,6 +13,7 @@ import numpy as np
 
 import ckce
 from ckce._cli.demo import NEXT_STEPS, STORY, made_up_models
+from ckce._cli.logs import compare_logs, log_data, open_logs, score_log, told
 from ckce._cli.messages import UsageError, names_of
 from ckce._cli.methods import method_options
 from ckce._cli.parser import PICTURE, REPORT
@@ -97,6 +98,9 @@ def score(args: argparse.Namespace) -> Output:
         return _evaluation_output(_merged(args.files).evaluate(), args.files)
     options = _options(args)
     with temporary() as folder:
+        logs = open_logs(args, folder)
+        if logs is not None:
+            return _log_output(args, logs["model"], options)
         scan = open_scan(args, [find(path, folder) for path in args.files])
         announce(args, [scan])
         data = with_groups(read_one(scan, folder), args)
@@ -105,6 +109,19 @@ def score(args: argparse.Namespace) -> Output:
                 data.labels, data.models["model"], **data.options(), **options
             )
     return _evaluation_output(evaluation, args.files)
+
+
+def _log_output(args: argparse.Namespace, log: ckce.Log, options: dict[str, Any]) -> Output:
+    evaluation, table, data = score_log(args, log, options)
+    output = _evaluation_output(evaluation, args.files)
+
+    def text(style: Style) -> str:
+        if table is not None:
+            names = ", ".join(map(printable, args.files))
+            return f"{style('cyan', names)}\n{table.text(width(), style)}"
+        return "\n".join([output.text(style), *(style("dim", note) for note in told(log.notes))])
+
+    return output._replace(text=text, data=data)
 
 
 def _evaluation_output(evaluation: Any, files: list[str]) -> Output:
@@ -157,6 +174,7 @@ def stream(args: argparse.Namespace) -> Output:
     _check_output(args.output, STATE)
     options = _options(args)
     with temporary() as folder:
+        open_logs(args, folder)
         scan = open_scan(args, [find(path, folder) for path in args.files])
         check_numbered(scan)
         with names_of(places_of(scan), scan.n_classes):
@@ -202,6 +220,9 @@ def compare(args: argparse.Namespace) -> Output:
         )
     options = _options(args)
     with temporary() as folder:
+        logs = open_logs(args, folder)
+        if logs is not None:
+            return _compared_logs(args, logs, options)
         scans = open_models(args, folder, several=True)
         announce(args, list(scans.values()))
         data = with_groups(read_models(scans, folder), args)
@@ -210,12 +231,35 @@ def compare(args: argparse.Namespace) -> Output:
     return _comparison_output(comparison, {"files": args.files})
 
 
+def _compared_logs(
+    args: argparse.Namespace, logs: dict[str, ckce.Log], options: dict[str, Any]
+) -> Output:
+    if len(logs) < 2:
+        raise UsageError(
+            "compare takes the logs of at least 2 models, one folder or file each, got 1"
+        )
+    comparison, pooled, tasks, data = compare_logs(args, logs, options)
+    output = _comparison_output(comparison, {})
+    matched = ckce.join_logs(logs).sentence
+
+    def text(style: Style) -> str:
+        parts = [matched, pooled.text(width(), style)]
+        if tasks is not None:
+            parts += ["", tasks.text(width(), style)]
+        return "\n".join(parts)
+
+    return output._replace(text=text, data=data)
+
+
 def report(args: argparse.Namespace) -> Output:
     """Write the page."""
     path = REPORT if args.output is None else args.output
     _check_output(path)
     options = _options(args)
     with temporary() as folder:
+        logs = open_logs(args, folder)
+        if logs is not None:
+            return _log_report(args, logs, options, path)
         scans = open_models(args, folder, several=False)
         announce(args, list(scans.values()))
         data = _with_names(with_groups(read_models(scans, folder), args), options)
@@ -229,6 +273,26 @@ def report(args: argparse.Namespace) -> Output:
                 **data.options(),
                 **options,
             )
+    return _saved(page.made_by(args.command), path)
+
+
+def _log_report(
+    args: argparse.Namespace, logs: dict[str, ckce.Log], options: dict[str, Any], path: str
+) -> Output:
+    """The page of all tasks together; the command line has them one by one."""
+    name, log = next(iter(logs.items()))
+    if len(logs) > 1:
+        joined = ckce.join_logs(logs)
+        rows, said = joined.arguments(), joined.sentence
+    else:
+        rows, said = log.arguments(), f"{len(log)} rows of {', '.join(log.task_names)}"
+        rows["y_prob"] = {name: rows["y_prob"]}
+    page = ckce.report(
+        **{**rows, **options},
+        title=args.title,
+        subtitle=said if args.subtitle is None else args.subtitle,
+        sensitivity=not args.no_sensitivity,
+    )
     return _saved(page.made_by(args.command), path)
 
 
@@ -278,7 +342,11 @@ def plot(args: argparse.Namespace) -> Output:
     if args.target is not None:
         options["target"] = args.target
     with temporary() as folder:
-        data = read_models(open_models(args, folder, several=False), folder)
+        logs = open_logs(args, folder)
+        if logs is not None:
+            data = log_data(logs)
+        else:
+            data = read_models(open_models(args, folder, several=False), folder)
         if data.classes is not None:
             options["labels"] = data.classes
         elif args.target is not None and args.target.isdecimal():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import shutil
 import stat
@@ -50,6 +51,12 @@ def temporary_folder() -> Any:
     return tempfile.TemporaryDirectory(prefix="ckce-", ignore_cleanup_errors=True)
 
 
+def check_once(args: argparse.Namespace) -> None:
+    """Refuse standard input that is read twice."""
+    if args.files.count("-") > 1:
+        raise UsageError("standard input can be read once, got - twice")
+
+
 def find(path: str, folder: str) -> File:
     """A file; standard input and pipes are written to `folder` first, since files are read twice."""
     if path == "-":
@@ -65,9 +72,12 @@ def find(path: str, folder: str) -> File:
 
 
 def _spooled(stream: IO[bytes], name: str, folder: str) -> File:
-    with tempfile.NamedTemporaryFile(dir=folder, suffix=".input", delete=False) as file:
-        shutil.copyfileobj(stream, file, 2**20)
-    with open(file.name, "rb") as spooled:
+    digest = hashlib.sha256(name.encode(errors="surrogateescape")).hexdigest()[:16]
+    path = Path(folder) / f"{digest}.input"
+    if not path.exists():  # it can be read once
+        with path.open("wb") as file:
+            shutil.copyfileobj(stream, file, 2**20)
+    with path.open("rb") as spooled:
         head = spooled.read(2**16)
     if not head:
         raise DataError(f"{name} is empty, expected predictions")
@@ -79,7 +89,7 @@ def _spooled(stream: IO[bytes], name: str, folder: str) -> File:
             head = zlib.decompressobj(31).decompress(head, 2**16)
         except zlib.error:
             raise DataError(f"{name} is not a whole gzip file") from None
-    return File(Path(file.name), name, _kind(head), gzipped)
+    return File(path, name, _kind(head), gzipped)
 
 
 def _kind(head: bytes) -> str:
@@ -219,8 +229,6 @@ def read_one(scan: Scan, folder: str) -> Data:
 
 def open_models(args: argparse.Namespace, folder: str, *, several: bool) -> dict[str, Scan]:
     """Scans by model: one a file, or several of one file."""
-    if args.files.count("-") > 1:
-        raise UsageError("standard input can be read once, got - twice")
     files = [find(path, folder) for path in args.files]
     models = args.models
     if models is None and len(files) == 1 and args.probs is None:
@@ -232,7 +240,7 @@ def open_models(args: argparse.Namespace, folder: str, *, several: bool) -> dict
         raise UsageError(f"argument --models: names models of one file, got {len(files)} files")
     if args.probs is not None:
         raise UsageError("argument --models: takes the place of --probs, got both")
-    names = list(models) if args.names is None else _checked_names(args.names, len(models))
+    names = list(models) if args.names is None else checked_names(args.names, len(models))
     scans = (open_scan(args, files, probs) for probs in models.values())
     return dict(zip(names, scans, strict=True))
 
@@ -290,7 +298,8 @@ def _common_places(scans: dict[str, Scan]) -> dict[str, str]:
     }
 
 
-def _checked_names(names: list[str], count: int) -> list[str]:
+def checked_names(names: list[str], count: int) -> list[str]:
+    """Different names, as many as there are models."""
     if len(names) != count or len(set(names)) < len(names):
         raise UsageError(
             f"argument --names: must give {count} different names, got {', '.join(names)}"
@@ -301,7 +310,7 @@ def _checked_names(names: list[str], count: int) -> list[str]:
 def _names(args: argparse.Namespace) -> list[str]:
     """Names of the models: the files', without folders and suffix where that tells them apart."""
     if args.names is not None:
-        return _checked_names(args.names, len(args.files))
+        return checked_names(args.names, len(args.files))
     stems = [Path(path).name.removesuffix(".gz").rpartition(".")[0] or path for path in args.files]
     names = stems if len(set(stems)) == len(stems) else args.files
     if len(set(names)) < len(names):

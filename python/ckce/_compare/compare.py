@@ -210,6 +210,9 @@ def _comparison(
     words = {"models": str(len(names)), "level": repr(level), "ground": ground}
     if resamples:
         words["test"] = str(resamples)
+    inputs = {str(model.problem.samples.prepared) for model in ranked}
+    if len(inputs) > 1:  # readings of one log, for example
+        words["in"] = "+".join(sorted(inputs))
     return Comparison(
         names=names,
         models=records,

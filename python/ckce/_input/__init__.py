@@ -4,6 +4,7 @@ Start with samples.py. May touch the compiled core only.
 """
 
 from ckce._input.arrays import LARGEST_WEIGHT, LEAST_WEIGHT, as_classes, check_rows
+from ckce._input.choices import ORDERS, Choices, join_choices
 from ckce._input.files import is_standard_output, write_file
 from ckce._input.groups import LEAST_GROUPS
 from ckce._input.kernels import Kernel, KernelLike, check_kernel, check_named_kernel
@@ -31,5 +32,5 @@ from ckce._input.samples import (
     warn_of_scale,
 )
 from ckce._input.segments import Partition, check_segments, take_column
-from ckce._input.top_k_predictions import TopKPredictions, rank_names, rest_of
+from ckce._input.top_k_predictions import TopKPredictions, join_top_k, rank_names, rest_of
 from ckce._input.words import InputError, InputTypeError, listed, nearest, printable, warn, within

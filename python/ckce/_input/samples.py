@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ckce import _core
 from ckce._input import arrays
+from ckce._input.choices import Choices
 from ckce._input.groups import as_groups, recoded
 from ckce._input.options import check_bool, check_choice
 from ckce._input.top_k_predictions import Ranked, TopKPredictions, rank_names
@@ -98,6 +99,9 @@ def check_samples(
     if isinstance(y_prob, TopKPredictions):
         samples = _of_ranks(truth, y_prob, labels, input, normalize, ranked)
         return _counted(samples, sample_weight, groups, n_classes is not None)
+    if isinstance(y_prob, Choices):
+        samples = _of_choices(truth, y_prob, labels, input, normalize, n_classes is not None)
+        return _counted(samples, sample_weight, groups, n_classes is not None)
     probs = arrays.as_array("y_prob", y_prob)
     arrays.check_swapped(truth, probs)
     arrays.check_rows(
@@ -174,6 +178,31 @@ def _of_ranks(
     prepared = "top_k" if top.input == "probs" else f"top_k,{top.input}"
     names = rank_names(top.k)
     return Samples(top.ranks(truth), top.with_rest(), None, names, prepared, ranked=top.ranked())
+
+
+def _of_choices(
+    truth: NDArray[Any],
+    choices: Choices,
+    labels: Any,
+    input: str,
+    normalize: bool,
+    stream: bool,
+) -> Samples:
+    """Samples whose columns are ranks or positions of choices."""
+    if input != "probs" or normalize:
+        raise ValueError(
+            "input and normalize must be left out with ckce.Choices, which takes input= itself"
+        )
+    if labels is not None:
+        raise ValueError("labels must be None with ckce.Choices: y_true holds positions")
+    if stream:
+        raise InputTypeError(
+            "y_prob must be an array in a stream, whose state does not keep how choices were read, got "
+            "ckce.Choices; pass all of them to ckce.evaluate"
+        )
+    _check_truth(truth, len(choices))
+    indices, probs = choices.columns(truth)
+    return Samples(indices, probs, None, choices.names(), choices.prepared())
 
 
 def check_input(input: object, normalize: object) -> None:

@@ -63,10 +63,10 @@ class TopKPredictions:
 
     def __init__(self, probs: Any, ids: Any = None, *, input: str = "probs") -> None:
         check_choice("input", input, ("probs", "log_probs"))
-        entries, half = _rectangle("probs", probs, np.nan)
+        entries, half = as_rectangle("probs", probs, np.nan)
         if entries.dtype.kind not in "fiub":
             raise InputTypeError(f"probs must hold real numbers, got dtype {entries.dtype}")
-        names = None if ids is None else _rectangle("ids", ids, None)[0]
+        names = None if ids is None else as_rectangle("ids", ids, None)[0]
         if names is not None and names.shape != entries.shape:
             raise InputError(
                 f"ids must have the shape of probs, got {names.shape} and {entries.shape}"
@@ -77,7 +77,7 @@ class TopKPredictions:
             _check_twice(found, names)
         sums = found.sum(axis=1)
         tolerance = arrays.HALF_SUM_TOLERANCE if half else _TOLERANCE
-        _refuse(sums > 1.0 + tolerance, "sums to {:.6g}, expected at most 1", sums)
+        refuse_rows(sums > 1.0 + tolerance, "sums to {:.6g}, expected at most 1", sums)
         self.probs, self.ids, self.input = found, names, input
         self._tolerance = tolerance
 
@@ -96,6 +96,13 @@ class TopKPredictions:
         if some.probs.ndim != 2:
             raise TypeError(f"rows must be a slice or an array, got {rows!r}")
         some.ids = None if self.ids is None else self.ids[rows]
+        return some
+
+    def first(self, k: int) -> TopKPredictions:
+        """Fewer entries of each row."""
+        some = self[:]
+        some.probs = self.probs[:, :k]
+        some.ids = None if self.ids is None else self.ids[:, :k]
         return some
 
     def __repr__(self) -> str:
@@ -132,13 +139,30 @@ class TopKPredictions:
                 "to ckce.TopKPredictions"
             )
         outside = (truth < 0) | (truth > self.k)
-        _refuse(
+        refuse_rows(
             outside, f"is {{}}, expected a rank from 0 to {self.k} (other)", truth, name="y_true"
         )
         lengths = (self.probs > 0.0).sum(axis=1)
         absent = (truth < self.k) & (truth >= lengths)
-        _refuse(absent, "is {}, the rank of an entry that its row lacks", truth, name="y_true")
+        refuse_rows(absent, "is {}, the rank of an entry that its row lacks", truth, name="y_true")
         return truth.astype(np.int64)
+
+
+def join_top_k(parts: list[TopKPredictions]) -> TopKPredictions:
+    """All rows of several whose ids are of one kind, as wide as the widest."""
+    width = max(part.k for part in parts)
+    whole = object.__new__(TopKPredictions)
+    whole.probs = np.concatenate([widened(part.probs, width, 0.0) for part in parts])
+    ids = [part.ids for part in parts if part.ids is not None]
+    whole.ids = np.concatenate([widened(each, width, -1) for each in ids]) if ids else None
+    whole.input, whole._tolerance = parts[0].input, max(part._tolerance for part in parts)
+    return whole
+
+
+def widened(matrix: NDArray[Any], width: int, filler: float) -> NDArray[Any]:
+    """A matrix with more columns."""
+    extra = np.full((len(matrix), width - matrix.shape[1]), filler, matrix.dtype)
+    return np.hstack([matrix, extra])
 
 
 def rank_names(k: int) -> tuple[str, ...]:
@@ -154,7 +178,7 @@ def rest_of(kept: NDArray[np.floating]) -> NDArray[np.float64]:
     return np.maximum(rest, 0.0)
 
 
-def _rectangle(name: str, rows: Any, filler: Any) -> tuple[NDArray[Any], bool]:
+def as_rectangle(name: str, rows: Any, filler: Any) -> tuple[NDArray[Any], bool]:
     """A matrix; short rows of a list are filled up. And whether it has half precision."""
     if isinstance(rows, (list, tuple)) and len({np.size(row) for row in rows}) > 1:
         width = max(len(row) for row in rows)
@@ -175,25 +199,27 @@ def _as_probs(entries: NDArray[np.float64], input: str) -> NDArray[np.float64]:
     """Probabilities, 0 where there is no entry."""
     absent = np.isnan(entries)
     late = absent[:, :-1] & ~absent[:, 1:]
-    _refuse(late.any(axis=1), "has NaN before other entries; only its end may be NaN")
+    refuse_rows(late.any(axis=1), "has NaN before other entries; only its end may be NaN")
     if input == "log_probs":
         absent |= entries <= _SENTINEL
         entries = np.exp(np.where(absent, -np.inf, entries))
     else:
         marked = entries == _SENTINEL
-        _refuse(
+        refuse_rows(
             marked.any(axis=1),
             "holds -9999.0, OpenAI's log-probability of a token outside the largest; pass "
             "input='log_probs'",
         )
         negative = entries < 0.0
-        _refuse(negative.any(axis=1), "has a negative entry; pass input='log_probs' if they are")
+        refuse_rows(
+            negative.any(axis=1), "has a negative entry; pass input='log_probs' if they are"
+        )
         entries = np.where(absent, 0.0, entries)
     large = ~(entries <= 1.0 + arrays.HALF_SUM_TOLERANCE)
     words = "log-probabilities, at most 0" if input == "log_probs" else "probabilities, at most 1"
-    _refuse(large.any(axis=1), f"has a larger entry, expected {words}")
+    refuse_rows(large.any(axis=1), f"has a larger entry, expected {words}")
     empty = ~(entries > 0.0).any(axis=1)
-    _refuse(empty, "has no entry, which is no prediction; drop such rows")
+    refuse_rows(empty, "has no entry, which is no prediction; drop such rows")
     return entries
 
 
@@ -203,7 +229,7 @@ def _in_order(
     """Rows in decreasing order."""
     unsorted = (probs[:, :-1] < probs[:, 1:]).any(axis=1)
     if ids is None:
-        _refuse(
+        refuse_rows(
             unsorted,
             "is not in decreasing order, so that ranks mean nothing; sort it, or pass ids",
         )
@@ -224,14 +250,14 @@ def _check_twice(probs: NDArray[np.float64], ids: NDArray[Any]) -> None:
     there = np.take_along_axis(probs, order, axis=1) > 0.0
     # the order is stable, and entries that are there come first: none hides between two
     same = (sorted_ids[:, :-1] == sorted_ids[:, 1:]) & there[:, :-1] & there[:, 1:]
-    _refuse(
+    refuse_rows(
         same.any(axis=1),
         "has the same id twice; add their probabilities, or drop one",
         name="ids",
     )
 
 
-def _refuse(
+def refuse_rows(
     bad: Any, words: str, values: NDArray[Any] | None = None, *, name: str = "probs"
 ) -> None:
     """Name the first row that is wrong, and how many are."""

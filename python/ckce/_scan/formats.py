@@ -27,6 +27,8 @@ FORMATS = {
     ".arrow": ("arrow", "ArrowSource"),
     ".feather": ("arrow", "ArrowSource"),
     ".ipc": ("arrow", "ArrowSource"),
+    ".eval": ("log_source", "NoTable"),
+    ".json": ("log_source", "NoTable"),
 }
 _TEXT = tuple(suffix for suffix, (module, _) in FORMATS.items() if module == "text")
 _ARRAYS = (".npy", ".npz")
@@ -46,7 +48,7 @@ class Rows(NamedTuple):
     """Consecutive rows of a file; labels or weights may be in another one."""
 
     labels: NDArray[Any] | None
-    probs: NDArray[Any]
+    probs: Any  # an array; of logs, Choices or TopKPredictions
     weights: NDArray[Any] | None = None
 
 
@@ -77,7 +79,7 @@ def find_file(path: Any) -> File:
     """The file of a path, by its suffix."""
     path = Path(fspath(path))
     if path.is_dir():
-        files = sorted(p.name for p in path.iterdir() if _suffix(p)[0] in FORMATS)
+        files = sorted(p.name for p in path.iterdir() if suffix_of(p)[0] in FORMATS)
         hint = f"; pass its files, such as {files[0]!r}" if files else ""
         raise IsADirectoryError(f"{path} is a directory{hint}")
     if not path.exists():
@@ -85,7 +87,7 @@ def find_file(path: Any) -> File:
         raise FileNotFoundError(f"{path} does not exist{suggest(path.name, there)}")
     if not path.is_file():
         raise ValueError(f"{path} must be a regular file: it is read more than once")
-    suffix, gzipped = _suffix(path)
+    suffix, gzipped = suffix_of(path)
     if suffix not in FORMATS or (gzipped and suffix not in _TEXT):
         known = ", ".join((*FORMATS, *(f"{text}.gz" for text in _TEXT)))
         got = "".join(path.suffixes[-2:] if gzipped else path.suffixes[-1:]) or "no suffix"
@@ -93,7 +95,8 @@ def find_file(path: Any) -> File:
     return File(path, str(path), suffix, gzipped)
 
 
-def _suffix(path: Path) -> tuple[str, bool]:
+def suffix_of(path: Path) -> tuple[str, bool]:
+    """Of its format, and whether it is gzipped."""
     suffix = path.suffix.lower()
     return (path.with_suffix("").suffix.lower(), True) if suffix == ".gz" else (suffix, False)
 

@@ -15,15 +15,16 @@ from numpy.typing import NDArray
 from ckce._input import check_bool, check_count, check_seed, listed
 from ckce._methods import Landmarks
 from ckce._scan.columns import suggest
-from ckce._scan.formats import File, Rows, Source, find_file, is_array_file, open_source
+from ckce._scan.formats import File, Rows, Source, find_file, is_array_file, open_source, suffix_of
 
 if TYPE_CHECKING:
     from ckce._stream.accumulator import CKCEAccumulator
 
-Batch = tuple[NDArray[Any], ...]
+Batch = tuple[Any, ...]
 
 _ROW_BYTES = 2**26  # most of a row
 _BATCH_BYTES = 2**23  # a batch is cut where it would be larger, but keeps a row
+_LOGS = (".jsonl", ".ndjson", ".json", ".eval", ".npz")  # suffixes of logs
 
 
 class Scan:
@@ -305,7 +306,8 @@ def scan(
     path : path, or sequence of paths
         ``.npy``, ``.npz``, ``.csv``, ``.tsv``, ``.jsonl``, ``.parquet`` or ``.arrow`` files (the
         last two need pyarrow); text may be gzipped (``.csv.gz``). Several files are read one after
-        the other, as one data set.
+        the other, as one data set. Logs of language models, a file or a folder of them, are read as
+        `read_log` does; their predictions come as `Choices` or `TopKPredictions`.
     probs : str or sequence of str, optional
         Where the predictions are, "probs" by default. In an npz file: the name of the array. In a
         table: a column of lists, or of the probability of the positive class; a name with numbers
@@ -353,8 +355,29 @@ def scan(
     if progress is not None:
         check_bool("progress", progress)
     single = isinstance(path, (str, PathLike))
-    files = [find_file(each) for each in ([path] if single else path)]
+    paths = [path] if single else list(path)
+    if probs is None and labels is None and weights is None and classes is None:
+        found = scan_logs(paths, batch_size, progress)
+        if found is not None:
+            return found
+    files = [find_file(each) for each in paths]
     return scan_files(files, probs, labels, weights, classes, batch_size, progress)
+
+
+def scan_logs(paths: Sequence[Any], batch_size: int, progress: bool | None) -> Scan | None:
+    """The rows of logs of language models, read as `read_log` does; None if they are none."""
+    if not any(Path(each).is_dir() or suffix_of(Path(each))[0] in _LOGS for each in paths):
+        return None
+    from ckce._scan.log import LogOptions
+    from ckce._scan.log_source import LogSource
+    from ckce._scan.read_log import find_logs, read_logs
+
+    files = find_logs(paths)
+    if files is None:
+        return None
+    log = read_logs(files, LogOptions())
+    name = log.files[0] if len(log.files) == 1 else f"{len(log.files)} log files"
+    return Scan((name,), [LogSource(log)], None, batch_size, progress)
 
 
 def scan_files(
