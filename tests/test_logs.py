@@ -46,7 +46,7 @@ def same_questions(log):
 
 def test_choices_by_rank_are_the_literal_definition():
     choices = ckce.Choices(SCORES)
-    labels, probs = choices.columns(RIGHT)
+    labels, probs = choices.arranged(RIGHT)
     np.testing.assert_array_equal(labels, RANKS)
     np.testing.assert_allclose(probs, SORTED, rtol=1e-14)
     e = ckce.estimate(RIGHT, choices, bandwidth=0.4, method="exact")
@@ -223,7 +223,7 @@ def test_whether_the_space_in_front_counts_is_told_by_acc_norm(tmp_path, spaces)
         "with the space in front" if spaces else "without the space in front"
     )
     expected = reference.sorted_choices(RIGHT, scores)[1]
-    np.testing.assert_allclose(log.y_prob.columns(RIGHT)[1], expected, rtol=1e-13)
+    np.testing.assert_allclose(log.y_prob.arranged(RIGHT)[1], expected, rtol=1e-13)
 
 
 def test_an_impossible_choice_has_probability_zero(tmp_path):
@@ -400,7 +400,7 @@ def test_letters_of_inspect_ai(tmp_path, kind, space, prefix):
     scores, right = logs.made_up(n_choices=(4,))
     np.testing.assert_array_equal(read.y_true, right)
     expected = reference.sorted_choices(right, scores)[1]
-    np.testing.assert_allclose(read.y_prob.columns(right)[1], expected, rtol=1e-12)
+    np.testing.assert_allclose(read.y_prob.arranged(right)[1], expected, rtol=1e-12)
     assert ckce.accuracy(read.y_true, read.y_prob) == read.correct.mean()
     assert read.task_names == ("letters",)
 

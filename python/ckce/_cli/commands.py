@@ -13,7 +13,7 @@ import numpy as np
 
 import ckce
 from ckce._cli.demo import NEXT_STEPS, STORY, made_up_models
-from ckce._cli.logs import compare_logs, log_data, open_logs, score_log, told
+from ckce._cli.logs import by_task, compare_logs, log_data, open_logs, score_log, told
 from ckce._cli.messages import UsageError, names_of
 from ckce._cli.methods import method_options
 from ckce._cli.parser import PICTURE, REPORT
@@ -279,16 +279,16 @@ def report(args: argparse.Namespace) -> Output:
 def _log_report(
     args: argparse.Namespace, logs: dict[str, ckce.Log], options: dict[str, Any], path: str
 ) -> Output:
-    """The page of all tasks together; the command line has them one by one."""
+    """The page of all tasks together, with the tasks as segments."""
     name, log = next(iter(logs.items()))
     if len(logs) > 1:
         joined = ckce.join_logs(logs)
-        rows, said = joined.arguments(), joined.sentence
+        log, rows, said = joined.first, joined.arguments(), joined.sentence
     else:
         rows, said = log.arguments(), f"{len(log)} rows of {', '.join(log.task_names)}"
         rows["y_prob"] = {name: rows["y_prob"]}
     page = ckce.report(
-        **{**rows, **options},
+        **{**rows, **by_task(log), **options},
         title=args.title,
         subtitle=said if args.subtitle is None else args.subtitle,
         sensitivity=not args.no_sensitivity,

@@ -13,7 +13,7 @@ from ckce._cli.prices import announce
 from ckce._cli.reading import Data, check_once, checked_names, find
 from ckce._compare.comparison import table_of
 from ckce._input import printable
-from ckce._results import Column, Table, model_columns, percent
+from ckce._results import FEW_ROWS, Column, Table, model_columns, percent
 from ckce._scan.log import LogOptions
 from ckce._scan.log_source import LogSource
 from ckce._scan.read_log import find_logs, read_logs
@@ -29,6 +29,7 @@ _NOT_FOR_LOGS = {
     "normalize": "--normalize",
     "models": "--models",
     "groups": "--groups",
+    "by": "--by",
 }
 _FOR_LOGS = {
     "loglikelihood": "--loglikelihood",
@@ -122,9 +123,20 @@ def _task_table(tasks: Mapping[str, Any], pooled: Any, log: ckce.Log) -> Table:
         columns=columns,
         rows=tuple({"task": task, **each.to_dict()} for task, each in named.items()),
         heading=f"{len(tasks)} tasks, {len(log)} rows",
-        notes=told(log.notes),
+        notes=(
+            "Each task is measured as its file alone would be; intervals are for one line each.",
+            *told(log.notes),
+        ),
         signature=pooled.ckce.signature,
     )
+
+
+def by_task(log: ckce.Log) -> dict[str, Any]:
+    """Tasks as segments of a page, if there are several and one of them is large enough."""
+    sizes = [len(part) for part in log.split().values()]
+    if len(sizes) < 2 or max(sizes) < FEW_ROWS or log.groups is not None:
+        return {}
+    return {"by": {"task": log.tasks}}
 
 
 def told(notes: Sequence[str]) -> tuple[str, ...]:

@@ -125,7 +125,7 @@ class Choices:
         what = "rank" if self.order == "sorted" else "choice"
         return tuple(f"{what} {j + 1}" for j in range(self.n_choices))
 
-    def columns(self, truth: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def arranged(self, truth: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The column of each label, and the predictions in the order of the columns."""
         if truth.dtype.kind not in "iu":
             raise InputTypeError(

@@ -201,7 +201,7 @@ def _of_choices(
             "ckce.Choices; pass all of them to ckce.evaluate"
         )
     _check_truth(truth, len(choices))
-    indices, probs = choices.columns(truth)
+    indices, probs = choices.arranged(truth)
     return Samples(indices, probs, None, choices.names(), choices.prepared())
 
 
