@@ -139,6 +139,14 @@ void bind_cells(py::module_& module) {
              return run(1, [&](Parallel& parallel) { return self.rows(parallel); });
            })
       .def(
+          "witness",
+          [](const CellAccumulator& self, std::optional<double> regularization, int n_threads) {
+            return to_numpy(run(n_threads, [&](Parallel& parallel) {
+              return self.witness(regularization, parallel);
+            }));
+          },
+          py::kw_only(), py::arg("regularization"), py::arg("n_threads"))
+      .def(
           "solve",
           [](const CellAccumulator& self, std::optional<double> regularization, int n_threads) {
             return run(n_threads,
@@ -182,6 +190,14 @@ void bind_accumulator(py::module_& module) {
            [](const Accumulator& self) {
              return run(1, [&](Parallel& parallel) { return self.rows(parallel); });
            })
+      .def(
+          "witness",
+          [](const Accumulator& self, std::optional<double> regularization, int n_threads) {
+            return to_numpy(run(n_threads, [&](Parallel& parallel) {
+              return self.witness(regularization, parallel);
+            }));
+          },
+          py::kw_only(), py::arg("regularization"), py::arg("n_threads"))
       .def(
           "solve",
           [](const Accumulator& self, std::optional<double> regularization, bool full,

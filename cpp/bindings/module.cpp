@@ -13,6 +13,8 @@ void bind_calibration_test(pybind11::module_& module);  // calibration_test.cpp
 void bind_two_classes(pybind11::module_& module);       // two_classes.cpp
 void bind_loo(pybind11::module_& module);               // loo.cpp
 void bind_common_ground(pybind11::module_& module);     // common_ground.cpp
+void bind_miscalibration(pybind11::module_& module);    // miscalibration.cpp
+void bind_witness(pybind11::module_& module);           // witness.cpp
 void bind_accumulator(pybind11::module_& module);       // accumulator.cpp
 void bind_planted(pybind11::module_& module);           // tests/native/planted.cpp
 }  // namespace ckce
@@ -30,6 +32,8 @@ PYBIND11_MODULE(CKCE_MODULE, module, pybind11::mod_gil_not_used()) {
   ckce::bind_two_classes(module);
   ckce::bind_loo(module);
   ckce::bind_common_ground(module);
+  ckce::bind_miscalibration(module);
+  ckce::bind_witness(module);
   ckce::bind_accumulator(module);
 #ifdef CKCE_SANITIZE
   ckce::bind_planted(module);

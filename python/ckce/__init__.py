@@ -30,6 +30,8 @@ _ROOMS = {
     "_metrics.evaluate": ("Evaluation", "evaluate"),
     "_metrics.gradient": ("gradient",),
     "_metrics.jkce": ("JkceEstimate", "jkce", "jkce_estimate"),
+    "_metrics.miscalibration": ("Miscalibration", "miscalibration"),
+    "_metrics.regions": ("Region",),
     "_metrics.scores": (
         "BrierDecomposition",
         "accuracy",
@@ -39,6 +41,7 @@ _ROOMS = {
     ),
     "_metrics.segments": ("Segment", "Segments"),
     "_metrics.smooth_ece": ("smooth_ece",),
+    "_metrics.witness": ("Correction", "Witness", "witness"),
     "_problem.bandwidth": ("median_bandwidth",),
     "_problem.reduction": ("TopK",),
     "_reliability.diagram": ("ReliabilityCurve", "ReliabilityDiagram", "reliability_diagram"),

@@ -99,6 +99,15 @@ from ckce._metrics.jkce import (
 from ckce._metrics.jkce import (
     jkce_estimate as jkce_estimate,
 )
+from ckce._metrics.miscalibration import (
+    Miscalibration as Miscalibration,
+)
+from ckce._metrics.miscalibration import (
+    miscalibration as miscalibration,
+)
+from ckce._metrics.regions import (
+    Region as Region,
+)
 from ckce._metrics.scores import (
     BrierDecomposition as BrierDecomposition,
 )
@@ -122,6 +131,15 @@ from ckce._metrics.segments import (
 )
 from ckce._metrics.smooth_ece import (
     smooth_ece as smooth_ece,
+)
+from ckce._metrics.witness import (
+    Correction as Correction,
+)
+from ckce._metrics.witness import (
+    Witness as Witness,
+)
+from ckce._metrics.witness import (
+    witness as witness,
 )
 from ckce._problem.bandwidth import (
     median_bandwidth as median_bandwidth,

@@ -395,6 +395,83 @@ def loo_features(
     n_threads: int,
 ) -> Doubles: ...
 
+# Where a model is off, and by how much.
+
+class Miscalibration:
+    value: float
+    influence: Doubles
+    regularization: float
+    df: float
+    null_sd: float
+    coefficients: Doubles
+    fit: Doubles
+
+def miscalibration(
+    probs: Probs,
+    labels: Labels,
+    weights: Doubles | None,
+    *,
+    groups: Labels | None = None,
+    features: Features,
+    n_threads: int,
+    progress: Progress,
+) -> Miscalibration: ...
+def correction(
+    probs: Probs, *, features: Features, coefficients: Doubles, fit: Doubles, n_threads: int
+) -> Doubles: ...
+def own_correction(
+    probs: Probs, labels: Labels, *, features: Features, found: Miscalibration, n_threads: int
+) -> Doubles: ...
+def correction_errors(
+    probs: Probs,
+    labels: Labels,
+    weights: Doubles | None,
+    *,
+    groups: Labels | None = None,
+    features: Features,
+    found: Miscalibration,
+    at: Probs,
+    draws: int,
+    seed: int,
+    n_threads: int,
+    progress: Progress,
+) -> Doubles: ...
+def witness_features(
+    probs: Probs,
+    labels: Labels,
+    weights: Doubles | None,
+    *,
+    features: Features,
+    ridge: float,
+    own: bool,
+    n_threads: int,
+    progress: Progress,
+) -> Doubles: ...
+def witness_exact(
+    probs: Probs,
+    labels: Labels,
+    weights: Doubles | None,
+    *,
+    kernel: Kernel,
+    ridge: float,
+    solver: Solver,
+    n_threads: int,
+    progress: Progress,
+) -> Doubles: ...
+def own_witness_exact(
+    probs: Probs,
+    labels: Labels,
+    weights: Doubles | None,
+    *,
+    kernel: Kernel,
+    ridge: float,
+    n_threads: int,
+    progress: Progress,
+) -> Doubles: ...
+def kernel_sums(
+    at: Probs, points: Probs, v: Doubles, *, kernel: Kernel, n_threads: int
+) -> Doubles: ...
+
 # ECE and scores.
 
 class Gaps:
@@ -499,6 +576,7 @@ class Accumulator:
     def state(self) -> AccumulatorState: ...
     def settled(self) -> Doubles: ...
     def rows(self) -> int: ...
+    def witness(self, *, regularization: float | None, n_threads: int) -> Doubles: ...
     def solve(
         self, *, regularization: float | None, full: bool, n_threads: int
     ) -> AccumulatorResult: ...
@@ -544,4 +622,5 @@ class CellAccumulator:
     def state_price(self) -> float: ...
     def solve_price(self) -> float: ...
     def rows(self) -> int: ...
+    def witness(self, *, regularization: float | None, n_threads: int) -> Doubles: ...
     def solve(self, *, regularization: float | None, n_threads: int) -> AccumulatorResult: ...

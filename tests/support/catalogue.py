@@ -406,6 +406,18 @@ OWN_OPTIONS = {
         ({"regularization": "loo"}, TypeError, "regularization must be a number"),
         ({"sample_weight": W / 2}, ValueError, "sample_weight must hold whole numbers"),
     ],
+    "miscalibration": [
+        *GROUPS,
+        *LEVEL,
+        ({"reduction": "class_wise"}, ValueError, "reduction must be one of ['top_label']"),
+    ],
+    "witness": [
+        *NO_LOO,
+        *GROUPS,
+        ({"regularization": "loo"}, TypeError, "regularization must be a number, got 'loo'"),
+        ({"kernel": kernel}, ValueError, "kernel must be one of the named kernels for a witness"),
+        ({"reduction": "class_wise"}, ValueError, "reduction must be one of ['top_label']"),
+    ],
     "compare": [
         *LOO,
         *GROUPS,
@@ -508,6 +520,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "compare": compare,
     "common_ground": common_ground,
     "calibration_test": ckce.calibration_test,
+    "miscalibration": ckce.miscalibration,
+    "witness": ckce.witness,
     "shift_curve": shift_curve,
     "report": ckce.report,
     "CalibrationDisplay.from_predictions": ckce.CalibrationDisplay.from_predictions,
@@ -540,6 +554,8 @@ OF_SHIFTS = ("labels one-hot", "labels one column", "swapped", "swapped, strings
 
 def _takes(function, options):
     inner = function.func if isinstance(function, partial) else function
+    if inner is ckce.witness and callable(options.get("kernel")) and len(options) == 1:
+        return options["kernel"] is kernel  # words of its own
     if inner is ckce.calibration_test and (
         options.get("method") == "exact" or callable(options.get("kernel"))
     ):
@@ -1165,10 +1181,17 @@ def _bad_uses():
     acc, empty, pending = _accumulator(), _accumulator().fresh(), _accumulator(bandwidth="median")
     comparison = compare(Y, Q, method="fourier")
     curve, page = shift_curve(Y, Q), ckce.report(Y, Q)
+    found, grouped = ckce.witness(Y, Q), ckce.witness(Y, Q, groups=np.arange(20) // 2)
     folder = Path(__file__).parents[1]
     for name, call, error, fragment in [
         ("CKCEAccumulator.compute: no rows", empty.compute, ValueError, "holds no rows yet"),
         ("CKCEAccumulator.evaluate: no rows", empty.evaluate, ValueError, "holds no rows yet"),
+        ("CKCEAccumulator.witness: no rows", empty.witness, ValueError, "holds no rows yet"),
+        ("Witness.own: groups", grouped.own, ValueError, "needs independent rows, got groups"),
+        ("Witness.own: a state", acc.witness().own, ValueError, "does not keep"),
+        ("Witness.correction: columns", partial(found.correction, [0.5]), ValueError, "3 columns"),
+        ("Witness.correction: sums", partial(found.correction, Q + 1), ValueError, "y_prob"),
+        ("Witness.worst_regions: 0", partial(found.worst_regions, 0), ValueError, "n must be at"),
         ("CKCEAccumulator.sums: no bandwidth", pending.sums, ValueError, "bandwidth must be known"),
         ("CKCEAccumulator.add_sums: NaN", partial(acc.add_sums, [np.nan]), ValueError, "a vector"),
         ("CKCEAccumulator.add_sums: short", partial(acc.add_sums, [1, 1]), ValueError, "sums"),

@@ -140,8 +140,7 @@ double Accumulator::certify(const Matrix& s, const Matrix& x, double ridge,
 AccumulatorResult Accumulator::solve(std::optional<double> regularization, bool full,
                                      Parallel& parallel) const {
   Tally tally = settled(parallel);
-  if (tally.rows == 0)
-    throw std::domain_error("the accumulator holds no rows yet; call update first");
+  if (tally.rows == 0) throw std::domain_error(kNoRows);
   AccumulatorResult result;
   result.rows = tally.rows;
   result.scores = tally.scores;
@@ -175,6 +174,16 @@ AccumulatorResult Accumulator::solve(std::optional<double> regularization, bool 
   result.solution.debias = dot_lower(a, tally.phi_norms_phi);
   result.solution.floor = dot_lower(a, tally.phi_spreads_phi);
   return result;
+}
+
+Matrix Accumulator::witness(std::optional<double> regularization, Parallel& parallel) const {
+  Tally tally = settled(parallel);
+  if (tally.rows == 0) throw std::domain_error(kNoRows);
+  const double weight = tally.moments.weight;
+  const double lambda = regularization ? *regularization : std::pow(weight, -0.25);
+  Matrix x = tally.moments.phi_r();
+  RidgeSolver(std::move(tally.moments.phi_phi), lambda * weight, parallel).solve(x, parallel);
+  return x;
 }
 
 }  // namespace ckce

@@ -46,6 +46,8 @@ class Accumulator : public Blocked<Tally> {
   // lambda = N^-1/4 unless given; `full` adds debias term and floor, if their sums exist. O(d^3)
   AccumulatorResult solve(std::optional<double> regularization, bool full,
                           Parallel& parallel) const;
+  // X = (Phi'Phi + ridge I)^-1 Phi'R of the witness F(q) = phi(q) X. (d, m)   O(d^3)
+  Matrix witness(std::optional<double> regularization, Parallel& parallel) const;
   // A state like this one's, of sums that `Tally::pack` gave and rows.
   AccumulatorState unpack(const Vector& sums, const Samples& tail) const;
   const Features& features() const { return *features_; }

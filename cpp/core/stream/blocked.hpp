@@ -13,6 +13,8 @@
 
 namespace ckce {
 
+constexpr const char* kNoRows = "the accumulator holds no rows yet; call update first";
+
 // A state at rest: sums over whole blocks, and the rows after them.
 template <class Sums>
 struct BlockedState {

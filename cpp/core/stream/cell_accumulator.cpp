@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "core/binary/cell_problem.hpp"
 #include "core/binary/ckce_binary.hpp"
 #include "core/binary/jkce_binary.hpp"
 
@@ -246,8 +247,7 @@ void CellAccumulator::add_rows(const std::vector<Samples>& pieces, CellTally& ta
 AccumulatorResult CellAccumulator::solve(std::optional<double> regularization,
                                          Parallel& parallel) const {
   const CellTally tally = settled(parallel);
-  if (tally.rows == 0)
-    throw std::domain_error("the accumulator holds no rows yet; call update first");
+  if (tally.rows == 0) throw std::domain_error(kNoRows);
   AccumulatorResult result;
   result.rows = tally.rows;
   result.scores = tally.scores;
@@ -264,6 +264,33 @@ AccumulatorResult CellAccumulator::solve(std::optional<double> regularization,
   result.diagonal = joint.sums.diagonal;
   result.rows_square = joint.rows_square;
   return result;
+}
+
+// z = A'sqrt(w) V are sums of Chebyshev polynomials over the rows. Weights g at the nodes t_b have
+// the same sums: g_b = sum_k (2 - [k = 0]) z_k T_k(t_b) / nodes, and k(x, p) is such a polynomial
+// in x.
+Matrix CellAccumulator::witness(std::optional<double> regularization, Parallel& parallel) const {
+  const CellTally tally = settled(parallel);
+  if (tally.rows == 0) throw std::domain_error(kNoRows);
+  const double weight = tally.cells.weight;
+  const double lambda = regularization ? *regularization : std::pow(weight, -0.25);
+  const CellProblem problem(tally.cells, linear_part_, lambda * weight, parallel);
+  const Vector v = problem.solve_refined(problem.compress_residuals(), parallel);
+  const Matrix z = problem.expand(v);
+  const Index nodes = grid_.nodes;
+  const CellKernel& kernel = problem.kernel();
+  Matrix out(nodes * kernel.count(), 2);
+  for (Index c = 0; c < kernel.count(); ++c) {
+    for (Index b = 0; b < nodes; ++b) {
+      const double angle = EIGEN_PI * (static_cast<double>(b) + 0.5) / static_cast<double>(nodes);
+      double g = z(0, c);
+      for (Index k = 1; k < nodes; ++k)
+        g += 2.0 * z(k, c) * std::cos(static_cast<double>(k) * angle);
+      out(c * nodes + b, 0) = grid_.centre(kernel.cell(c)) + 0.5 * grid_.width * std::cos(angle);
+      out(c * nodes + b, 1) = g / static_cast<double>(nodes);
+    }
+  }
+  return out;
 }
 
 }  // namespace ckce

@@ -57,6 +57,8 @@ class CellAccumulator : public Blocked<CellTally> {
                   std::optional<Index> predicted);
 
   AccumulatorResult solve(std::optional<double> regularization, Parallel& parallel) const;
+  // The witness of class 1, F(p) = sum_b g_b k(x_b, p): x and g side by side. (points, 2)
+  Matrix witness(std::optional<double> regularization, Parallel& parallel) const;
   // Bytes that the state takes, and that `solve` takes beyond it.
   double state_price(Parallel& parallel) const;
   double solve_price(Parallel& parallel) const;

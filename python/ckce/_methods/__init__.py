@@ -19,3 +19,4 @@ from ckce._methods.fourier import Fourier
 from ckce._methods.landmarks import Landmarks, choose_points, warn_of_missing
 from ckce._methods.linear import Linear
 from ckce._methods.method import Method, Rows
+from ckce._methods.pool import pool_of

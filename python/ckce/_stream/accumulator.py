@@ -19,6 +19,7 @@ from ckce._input import (
     write_file,
 )
 from ckce._methods import Landmarks, Method, warn_of_missing
+from ckce._metrics.witness import Witness
 from ckce._problem import MEDIAN_ROWS, Bandwidth, ReductionLike, TopK, median_of, reduce_samples
 from ckce._stream import codec, state_file
 from ckce._stream.config import StreamConfig, without_bandwidth
@@ -333,6 +334,40 @@ class CKCEAccumulator:
         if weighted:
             warn_of_scale(weight / n)
         return evaluation_of(config, result, weighted)
+
+    def witness(self) -> Witness:
+        """CKCE's witness F of all rows so far, see `ckce.witness`.
+
+        The state has no rows: ``w(q)`` works at any predictions (of the reduced problem, if there is
+        a reduction), and what needs the rows is refused.
+
+        Returns
+        -------
+        Witness
+
+        Examples
+        --------
+        >>> import ckce
+        >>> acc = ckce.CKCEAccumulator(n_classes=2, bandwidth=0.4)
+        >>> acc.update([0, 1, 1, 0, 1, 0], [0.1, 0.8, 0.4, 0.3, 0.9, 0.6])
+        >>> acc.witness()([0.2, 0.5]).round(4).tolist()
+        [[0.0228, -0.0228], [0.0211, -0.0211]]
+        """
+        engine, config = self._current()
+        function = engine.witness(regularization=config.regularization, n_threads=self._n_threads)
+        result, _ = self._solve(full=False)
+        weight = result.scores.weight
+        weighted = self._weighted or weight != result.rows
+        signature = config.signature(result.rows, weight if weighted else None)
+        return Witness(
+            n_classes=config.columns,
+            labels=config.classes,
+            regularization=result.regularization,
+            signature=str(signature.but("witness")),
+            _function=function,
+            _problem=None,
+            _n_threads=self._n_threads,
+        )
 
     def merge(self, other: CKCEAccumulator) -> CKCEAccumulator:
         """Add the rows of another accumulator; returns this one.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from ckce import _core
 from ckce._input import Samples, check_memory
 from ckce._methods import Arrays
+from ckce._metrics.witness import of_features, of_points
 
 _DENSE_CELLS = 2**14  # of which a vector of fixed size may hold the moments, 25 MB
 _CELLS = ("cell_ids", "cell_points", "cell_numbers")
@@ -27,6 +29,12 @@ class Engine(Protocol):
     def solve(
         self, *, regularization: float | None, full: bool, n_threads: int
     ) -> _core.AccumulatorResult: ...
+    def witness(
+        self, *, regularization: float | None, n_threads: int
+    ) -> Callable[[NDArray[np.floating]], NDArray[np.float64]]:
+        """F(q) of all rows."""
+        ...
+
     def sums(self) -> NDArray[np.float64]:
         """All rows as one vector that adds up."""
         ...
@@ -47,8 +55,8 @@ class Engine(Protocol):
 class FeatureEngine:
     """Sums of features."""
 
-    def __init__(self, core: _core.Accumulator, n_classes: int) -> None:
-        self._sums, self._n_classes = core, n_classes
+    def __init__(self, core: _core.Accumulator, n_classes: int, features: _core.Features) -> None:
+        self._sums, self._n_classes, self._features = core, n_classes, features
 
     def update(self, probs: Any, labels: Any, weights: Any, *, n_threads: int) -> None:
         self._sums.update(probs, labels, weights, n_threads=n_threads)
@@ -66,6 +74,12 @@ class FeatureEngine:
         self, *, regularization: float | None, full: bool, n_threads: int
     ) -> _core.AccumulatorResult:
         return self._sums.solve(regularization=regularization, full=full, n_threads=n_threads)
+
+    def witness(
+        self, *, regularization: float | None, n_threads: int
+    ) -> Callable[[NDArray[np.floating]], NDArray[np.float64]]:
+        x = self._sums.witness(regularization=regularization, n_threads=n_threads)
+        return of_features(self._features, x, n_threads)
 
     def sums(self) -> NDArray[np.float64]:
         return self._sums.settled()
@@ -100,6 +114,8 @@ class CellEngine:
                 f"bandwidth must be at least {_core.LEAST_BANDWIDTH:.2g} for the exact stream of two "
                 f"classes, got {bandwidth!r}; pass a larger one, or method='fourier'"
             )
+        word = "linear_gaussian" if linear_part else "gaussian"
+        self._kernel = _core.Kernel(word, bandwidth)
         self._cells = _core.CellAccumulator(
             bandwidth=bandwidth,
             linear_part=linear_part,
@@ -129,6 +145,13 @@ class CellEngine:
         what = f"CKCE of a state of up to {self._cells.n_cells:.3g} cells"
         check_memory(self._cells.state_price() + self._cells.solve_price(), what, _ADVICE)
         return self._cells.solve(regularization=regularization, n_threads=n_threads)
+
+    def witness(
+        self, *, regularization: float | None, n_threads: int
+    ) -> Callable[[NDArray[np.floating]], NDArray[np.float64]]:
+        x, v = self._cells.witness(regularization=regularization, n_threads=n_threads).T
+        points, weights = np.column_stack([1.0 - x, x]), np.column_stack([-v, v])
+        return of_points(self._kernel, points, weights, n_threads)
 
     def sums(self) -> NDArray[np.float64]:
         if self._cells.n_cells > _DENSE_CELLS:

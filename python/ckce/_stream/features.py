@@ -49,8 +49,9 @@ class KeptFeatures:
     map: FeatureMap
 
     def engine(self, config: StreamConfig, label_factor: NDArray[np.float64] | None) -> Engine:
+        features = self.map.core(config.space)
         core = _core.Accumulator(
-            self.map.core(config.space),
+            features,
             n_classes=config.columns,
             label_factor=label_factor,
             scattered=config.scattered,
@@ -58,7 +59,7 @@ class KeptFeatures:
             n_bins=config.n_bins,
             predicted=config.predicted,
         )
-        return FeatureEngine(core, config.columns)
+        return FeatureEngine(core, config.columns, features)
 
     def n_sums(self, config: StreamConfig) -> int:
         m, d = config.columns, self.map.n_features(config.space)

@@ -1,0 +1,474 @@
+#include "core/metrics/miscalibration.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "core/base/random.hpp"
+#include "core/features/block.hpp"
+#include "core/linalg/lower_triangle.hpp"
+#include "core/linalg/products.hpp"
+
+namespace ckce {
+namespace {
+
+constexpr double kNullDeviation = 0.4;  // null_sd <= 0.4 N^(-3/4)
+constexpr double kUnitsPerDf = 8.0;     // rows, or groups, for each degree of freedom, at least
+constexpr double kLeastLambda = 1e-8;   // of the largest eigenvalue
+constexpr double kLeastShape = 1e-4;    // of a shape's square, that the smoother leaves to it
+
+// Sums over the rows, all with weights.
+struct Sums {
+  Sums(Index d, Index m)
+      : zz(Matrix::Zero(d, d)),
+        tt(Matrix::Zero(d, d)),
+        zx(Matrix::Zero(d, kShapes * m)),
+        zr(Matrix::Zero(d, m)),
+        xx(Matrix::Zero(kShapes, kShapes)),
+        xr(Vector::Zero(kShapes)) {}
+
+  Matrix zz;  // Phi'Phi, lower triangle
+  Matrix tt;  // Phi'diag(t)Phi, t_i = |Cov(e_Y | q_i)|^2 if calibrated, lower triangle
+  Matrix zx;  // Phi'X
+  Matrix zr;  // Phi'R
+  Matrix xx;  // <X_k, X_l>
+  Vector xr;  // <X_l, R>
+  double weight = 0.0;
+
+  void clear() {
+    weight = 0.0;
+    for (Matrix* each : {&zz, &tt, &zx, &zr, &xx}) each->setZero();
+    xr.setZero();
+  }
+  void add(const Sums& other) {
+    weight += other.weight;
+    add_lower(zz, other.zz);
+    add_lower(tt, other.tt);
+    zx += other.zx;
+    zr += other.zr;
+    xx += other.xx;
+    xr += other.xr;
+  }
+};
+
+// |diag(q) - qq'|^2 for each row
+Vector null_squares(const In& q) {
+  const Vector q2 = q.rowwise().squaredNorm();
+  const Vector q3 = q.array().cube().rowwise().sum();
+  return (q2 - 2.0 * q3 + q2.cwiseAbs2()).cwiseMax(0.0);
+}
+
+Sums sum_up(const Features& features, const Samples& samples, Parallel& parallel) {
+  const Index d = features.d();
+  const Index m = samples.m();
+  Sums sums(d, m);
+  parallel.each(count_pieces(samples.n(), kBlock), [&] {
+    return [&, block = Block<double>(features), part = Sums(d, m)](Index task) mutable {
+      block.load(samples, task * kBlock);
+      const Matrix x = shapes(block.q());
+      const Vector t = null_squares(block.q());
+      block.turn_into_residuals();
+      auto phi = block.phi();
+      const auto w = block.weights.asDiagonal();
+      part.clear();
+      part.weight = block.weights.sum();
+      const Matrix wx = w * x;
+      const Matrix wr = w * block.q();
+      for (Index k = 0; k < kShapes; ++k) {
+        const auto mine = x.middleCols(k * m, m);
+        part.xr[k] = mine.cwiseProduct(wr).sum();
+        for (Index l = 0; l < kShapes; ++l)
+          part.xx(k, l) = mine.cwiseProduct(wx.middleCols(l * m, m)).sum();
+      }
+      add_product_tn(part.zx, 1.0, phi, wx);
+      add_product_tn(part.zr, 1.0, phi, wr);
+      if (block.weighted) phi.array().colwise() *= block.weights.array().sqrt();
+      add_gram(part.zz, phi);
+      phi.array().colwise() *= t.array().sqrt();
+      add_gram(part.tt, phi);
+      parallel.in_turn(task, [&] { sums.add(part); });
+    };
+  });
+  return sums;
+}
+
+// Z = Phi V: eigenvectors and eigenvalues of Phi'Phi / N, and c_k = sum_i t_i z_ik^2.
+struct Spectrum {
+  explicit Spectrum(const Sums& sums) : weight(sums.weight) {
+    const Eigen::SelfAdjointEigenSolver<Matrix> eigen(sums.zz / weight);  // its lower triangle
+    s = eigen.eigenvalues().cwiseMax(0.0);
+    vectors = eigen.eigenvectors();
+    const Matrix whole = sums.tt.selfadjointView<Eigen::Lower>();
+    c = vectors.cwiseProduct(product(whole, vectors)).colwise().sum().transpose();
+  }
+
+  Vector twice(double lambda) const {
+    return ((s.array() + 2.0 * lambda) / (weight * (s.array() + lambda).square())).matrix();
+  }
+  double df(double lambda) const { return weight * s.dot(twice(lambda)); }
+  // 2/N^2 sum_ij A1_ij^2 Tr S_i S_j <= 2/N^2 sum_i t_i (A1^2)_ii, S_i the covariance of e_Y
+  double null_sd(double lambda) const {
+    const Vector squares = twice(lambda).cwiseAbs2();
+    return std::sqrt(2.0 * std::max(squares.cwiseProduct(s).dot(c), 0.0) / weight);
+  }
+
+  double weight;
+  Matrix vectors;
+  Vector s;
+  Vector c;
+};
+
+// The smallest lambda with null_sd <= 0.4 N^(-3/4) and df <= units / 8; both fall with lambda.
+double choose_lambda(const Spectrum& spectrum, double units) {
+  const double largest = spectrum.s.maxCoeff();
+  const double most = kNullDeviation * std::pow(spectrum.weight, -0.75);
+  const auto allowed = [&](double log_lambda) {
+    const double lambda = std::exp(log_lambda);
+    return spectrum.null_sd(lambda) <= most && spectrum.df(lambda) <= units / kUnitsPerDf;
+  };
+  double low = std::log(kLeastLambda * largest);
+  double high = std::log(1e6 * largest);
+  if (allowed(low)) return std::exp(low);
+  for (int step = 0; step < 60; ++step) {
+    const double middle = 0.5 * (low + high);
+    (allowed(middle) ? high : low) = middle;
+  }
+  return std::exp(high);
+}
+
+// (X'(I - A1)X)^-1 without the directions of which the smoother leaves next to nothing.
+Matrix invert_shapes(const Matrix& left, const Vector& squares) {
+  const Vector scale =
+      squares.unaryExpr([](double square) { return square > 0.0 ? 1.0 / std::sqrt(square) : 0.0; });
+  const Matrix scaled = scale.asDiagonal() * (0.5 * (left + left.transpose())) * scale.asDiagonal();
+  const Eigen::SelfAdjointEigenSolver<Matrix> eigen(scaled);
+  const Vector inverse = eigen.eigenvalues().unaryExpr(
+      [](double value) { return value > kLeastShape ? 1.0 / value : 0.0; });
+  const Matrix vectors = scale.asDiagonal() * eigen.eigenvectors();
+  return vectors * inverse.asDiagonal() * vectors.transpose();
+}
+
+// <A_k, B_l> of matrices side by side, m columns each
+Matrix inner_products(const Matrix& a, const Matrix& b, Index m) {
+  Matrix out(a.cols() / m, b.cols() / m);
+  for (Index k = 0; k < out.rows(); ++k)
+    for (Index l = 0; l < out.cols(); ++l)
+      out(k, l) = a.middleCols(k * m, m).cwiseProduct(b.middleCols(l * m, m)).sum();
+  return out;
+}
+
+// v_i = V_i'r_i, (rows, kShapes), with x turned into V
+Matrix shape_scores(Matrix& x, const In& phi, const Smoother& smoother, const In& r) {
+  add_product(x, -1.0, phi, smoother.spread);
+  Matrix v(r.rows(), kShapes);
+  for (Index l = 0; l < kShapes; ++l)
+    v.col(l) = x.middleCols(l * r.cols(), r.cols()).cwiseProduct(r).rowwise().sum();
+  return v;
+}
+
+// sum_l shape_l fit_l
+Matrix fitted_shapes(const Matrix& x, const Vector& fit) {
+  const Index m = x.cols() / kShapes;
+  Matrix out = fit[0] * x.leftCols(m);
+  for (Index l = 1; l < kShapes; ++l) out += fit[l] * x.middleCols(l * m, m);
+  return out;
+}
+
+// Sums of one group while its rows come by: Z_g'R_g, Z_g'1, V_g'R_g and N_g, z by `root`.
+struct GroupSums {
+  GroupSums(Index d, Index m)
+      : zr(Matrix::Zero(d, m)), z(Vector::Zero(d)), v(Vector::Zero(kShapes)) {}
+
+  void clear() {
+    zr.setZero();
+    z.setZero();
+    v.setZero();
+    weight = 0.0;
+  }
+
+  Matrix zr;
+  Vector z;
+  Vector v;
+  double weight = 0.0;
+};
+
+// visit(group, sums) for each of the groups first .. last - 1
+template <class Visit>
+void visit_groups(const Features& features, const Samples& samples, const Smoother& smoother,
+                  Index first, Index last, Visit visit) {
+  const Groups& groups = *samples.groups;
+  GroupSums sums(features.d(), samples.m());
+  Index group = first;
+  for (Index at = groups.begin(first); at < groups.begin(last); at += kBlock) {
+    const Index count = std::min(kBlock, groups.begin(last) - at);
+    GatheredRows rows(samples, groups.rows(at, count));
+    Matrix phi(count, features.d());
+    features.fill_rows(rows.rows, rows.q, phi);
+    Matrix x = shapes(rows.q);
+    rows.turn_into_residuals();
+    const Matrix v = shape_scores(x, phi, smoother, rows.q);
+    const Matrix z = product(phi, smoother.root);
+    for (Index row = 0; row < count;) {
+      const Index size = std::min(count - row, groups.begin(group + 1) - (at + row));
+      const auto w = rows.weights.segment(row, size);
+      add_product_tn(sums.zr, 1.0, z.middleRows(row, size),
+                     w.asDiagonal() * rows.q.middleRows(row, size));
+      sums.z += z.middleRows(row, size).transpose() * w;
+      sums.v += v.middleRows(row, size).transpose() * w;
+      sums.weight += w.sum();
+      row += size;
+      if (at + row < groups.begin(group + 1)) continue;
+      visit(group++, sums);
+      sums.clear();
+    }
+  }
+}
+
+// What the value loses with the blocks of its groups, R_g'A_gg R_g, as the `share` of one copy of
+// each row; and df, which is then sum_g 1'A1_gg 1.
+void drop_groups(const Features& features, const Samples& samples, Smoother& smoother,
+                 Vector& share, Parallel& parallel) {
+  const std::vector<Index> firsts = samples.groups->batches(kBlock);
+  double df = 0.0;
+  parallel.each(static_cast<Index>(firsts.size()) - 1, [&] {
+    return [&](Index task) {
+      double df_of_task = 0.0;
+      visit_groups(features, samples, smoother, firsts[as_size(task)], firsts[as_size(task) + 1],
+                   [&](Index group, const GroupSums& sums) {
+                     const double form =
+                         sums.zr.squaredNorm() + sums.v.dot(smoother.inverse * sums.v);
+                     df_of_task += sums.z.squaredNorm();
+                     for (const Index row : samples.groups->rows(group))
+                       share[row] = form / sums.weight;
+                   });
+      parallel.in_turn(task, [&] { df += df_of_task; });
+    };
+  });
+  smoother.df = df;
+}
+
+// What the pass over the rows multiplies features by, with F = (s + lambda)^-1 Z'(R - Xc) / N and
+// Hf = (s + lambda)^-1 F in the coordinates of phi.
+struct Fit {
+  Matrix f, hf;  // (d, m)
+  Vector c;
+  double lambda;
+};
+
+// Fills the influence but for its mean: |r_i|^2 - |e_i|^2 + 2 lambda <phi_i Hf, e_i> - 2 share_i, e
+// what F leaves of R - Xc. Of independent rows the share is r_i'A_ii r_i, found here; returns the
+// sum of these.
+double look_again(const Features& features, const Samples& samples, const Smoother& smoother,
+                  const Fit& fit, Vector& share, Vector& influence, Parallel& parallel) {
+  double total = 0.0;
+  parallel.each(count_pieces(samples.n(), kBlock), [&] {
+    return [&, block = Block<double>(features)](Index task) mutable {
+      block.load(samples, task * kBlock);
+      Matrix x = shapes(block.q());
+      Matrix e = -fitted_shapes(x, fit.c);
+      block.turn_into_residuals();
+      e += block.q();
+      add_product(e, -1.0, block.phi(), fit.f);
+      const Vector norms = block.q().rowwise().squaredNorm();
+      auto mine = share.segment(block.begin, block.rows);
+      if (!samples.groups) {
+        const Matrix v = shape_scores(x, block.phi(), smoother, block.q());
+        const Vector a = product(block.phi(), smoother.root).rowwise().squaredNorm();
+        mine = a.cwiseProduct(norms) + (v * smoother.inverse).cwiseProduct(v).rowwise().sum();
+      }
+      influence.segment(block.begin, block.rows) =
+          norms - e.rowwise().squaredNorm() - 2.0 * mine +
+          2.0 * fit.lambda * product(block.phi(), fit.hf).cwiseProduct(e).rowwise().sum();
+      const double sum = mine.dot(block.weights);
+      parallel.in_turn(task, [&] { total += sum; });
+    };
+  });
+  return total;
+}
+
+}  // namespace
+
+Matrix shapes(const In& q) {
+  const Index m = q.cols();
+  Matrix x(q.rows(), kShapes * m);
+  x.leftCols(m) = q.cwiseMax(0.0).cwiseSqrt();
+  x.middleCols(m, m) = q.cwiseAbs2();
+  x.rightCols(m).setOnes();
+  for (Index l = 0; l < kShapes; ++l) {
+    auto shape = x.middleCols(l * m, m);
+    const Vector sums = shape.rowwise().sum();
+    shape.array().colwise() /= sums.array();
+    shape -= q;
+  }
+  return x;
+}
+
+Miscalibration miscalibration(const Features& features, const Samples& samples,
+                              Parallel& parallel) {
+  const Index m = samples.m();
+  parallel.span(0.0, 0.4);
+  const Sums sums = sum_up(features, samples, parallel);
+  const Spectrum spectrum(sums);
+  Miscalibration found;
+  Smoother& smoother = found.smoother;
+  smoother.weight = sums.weight;
+  const double units = samples.groups ? static_cast<double>(samples.groups->count()) : sums.weight;
+  const double lambda = choose_lambda(spectrum, units);
+  smoother.regularization = lambda;
+  smoother.df = spectrum.df(lambda);
+  const Vector twice = spectrum.twice(lambda);
+  smoother.root = spectrum.vectors * twice.cwiseSqrt().asDiagonal();
+
+  Matrix root_x = Matrix::Zero(features.d(), kShapes * m);  // diag(twice)^(1/2) Z'X
+  add_product_tn(root_x, 1.0, smoother.root, sums.zx);
+  smoother.spread = product(smoother.root, root_x);
+  smoother.inverse = invert_shapes(sums.xx - inner_products(root_x, root_x, m), sums.xx.diagonal());
+  Matrix root_r = Matrix::Zero(features.d(), m);
+  add_product_tn(root_r, 1.0, smoother.root, sums.zr);
+  const Vector scores = sums.xr - inner_products(root_x, root_r, m);  // V'R
+  found.fit = smoother.inverse * scores;
+  const Matrix rest = sums.zr - fitted_shapes(sums.zx, found.fit);  // Phi'(R - Xc)
+  Matrix z_rest = Matrix::Zero(features.d(), m);
+  add_product_tn(z_rest, 1.0, spectrum.vectors, rest);
+  found.coefficients = product(spectrum.vectors, twice.asDiagonal() * z_rest);
+
+  const auto shrink = (spectrum.s.array() + lambda).inverse().matrix();
+  const Matrix f = shrink.asDiagonal() * z_rest / sums.weight;  // in the coordinates of Z
+  const Fit fit{product(spectrum.vectors, f), product(spectrum.vectors, shrink.asDiagonal() * f),
+                found.fit, lambda};
+  Vector share = Vector::Zero(samples.n());
+  found.influence.resize(samples.n());
+  parallel.span(0.4, 0.7);
+  if (samples.groups) drop_groups(features, samples, smoother, share, parallel);
+  parallel.span(samples.groups ? 0.7 : 0.4, 1.0);
+  const double dropped =
+      look_again(features, samples, smoother, fit, share, found.influence, parallel);
+  const double scale = 1.0 / (1.0 - smoother.df / sums.weight);
+  smoother.null_sd = scale * spectrum.null_sd(lambda);
+  found.value = scale * (root_r.squaredNorm() + scores.dot(found.fit) - dropped) / sums.weight;
+  const Vector w = weights_of(samples, 0, samples.n());
+  const double mean = found.influence.dot(w) / sums.weight;
+  found.influence = (scale * (found.influence.array() - mean)).matrix();
+  return found;
+}
+
+Matrix correction(const Features& features, const Probs& probs, const Matrix& coefficients,
+                  const Vector& fit, Parallel& parallel) {
+  Matrix out(probs.n, probs.m);
+  parallel.each_piece(probs.n, kBlock, [&](Index begin, Index rows) {
+    Matrix q(rows, probs.m);
+    probs.load(begin, rows, q);
+    Matrix phi(rows, features.d());
+    features.fill(begin, q, phi);
+    Matrix sum = product(phi, coefficients);
+    if (fit.size() > 0) sum += fitted_shapes(shapes(q), fit);
+    out.middleRows(begin, rows) = sum;
+  });
+  return out;
+}
+
+Matrix own_correction(const Features& features, const Samples& samples, const Miscalibration& found,
+                      Parallel& parallel) {
+  Matrix out(samples.n(), samples.m());
+  parallel.each(count_pieces(samples.n(), kBlock), [&] {
+    return [&, block = Block<double>(features)](Index task) mutable {
+      block.load(samples, task * kBlock);
+      Matrix x = shapes(block.q());
+      Matrix f = fitted_shapes(x, found.fit);
+      block.turn_into_residuals();
+      add_product(f, 1.0, block.phi(), found.coefficients);
+      const Matrix v = shape_scores(x, block.phi(), found.smoother, block.q());
+      const Matrix gv = v * found.smoother.inverse;  // A_ii r_i = a_i r_i + V_i G v_i
+      const Vector a = product(block.phi(), found.smoother.root).rowwise().squaredNorm();
+      for (Index l = 0; l < kShapes; ++l)
+        f -= gv.col(l).asDiagonal() * x.middleCols(l * samples.m(), samples.m());
+      f -= a.asDiagonal() * block.q();
+      out.middleRows(block.begin, block.rows) =
+          (1.0 - a.array()).inverse().matrix().asDiagonal() * f;
+    };
+  });
+  return out;
+}
+
+namespace {
+
+// +-1 for each draw; the same for all rows of a group.
+void draw_signs(std::uint64_t seed, Index unit, Eigen::Ref<Vector> signs) {
+  SplitMix64 stream(SplitMix64(seed ^ SplitMix64(static_cast<std::uint64_t>(unit)).bits()).bits());
+  std::uint64_t bits = 0;
+  for (Index b = 0; b < signs.size(); ++b) {
+    if (b % 64 == 0) bits = stream.bits();
+    signs[b] = (bits >> (b % 64)) & 1U ? 1.0 : -1.0;
+  }
+}
+
+std::vector<Index> units_of(const Samples& samples) {
+  std::vector<Index> units(as_size(samples.n()));
+  for (Index i = 0; i < samples.n(); ++i) units[as_size(i)] = i;
+  if (samples.groups)
+    for (Index g = 0; g < samples.groups->count(); ++g)
+      for (const Index row : samples.groups->rows(g)) units[as_size(row)] = g;
+  return units;
+}
+
+}  // namespace
+
+Matrix correction_errors(const Features& features, const Samples& samples,
+                         const Miscalibration& found, const Probs& at, Index draws,
+                         std::uint64_t seed, Parallel& parallel) {
+  const Index m = samples.m();
+  const Smoother& smoother = found.smoother;
+  Matrix q(at.n, m);
+  at.load(0, at.n, q);
+  Matrix phi(at.n, features.d());
+  features.fill(0, q, phi);
+  const Matrix z_at = product(phi, smoother.root);
+  Matrix v_at = shapes(q);  // V at the predictions that are asked for
+  add_product(v_at, -1.0, phi, smoother.spread);
+  const std::vector<Index> units = units_of(samples);
+
+  Matrix errors = Matrix::Zero(at.n * m, draws);
+  Matrix scores = Matrix::Zero(kShapes, draws);
+  parallel.each(count_pieces(samples.n(), kBlock), [&] {
+    return [&, block = Block<double>(features)](Index task) mutable {
+      block.load(samples, task * kBlock);
+      Matrix x = shapes(block.q());
+      Matrix e = -fitted_shapes(x, found.fit);
+      block.turn_into_residuals();
+      e += block.q();
+      add_product(e, -1.0, block.phi(), found.coefficients);
+      const Matrix z = product(block.phi(), smoother.root);
+      // What a row leaves without its own label; a copy of weight w varies by sqrt(w).
+      const Vector scale =
+          (samples.groups ? block.weights : Vector(block.weights.cwiseSqrt())).array() /
+          (1.0 - z.rowwise().squaredNorm().array());
+      e = scale.asDiagonal() * e;
+      const Matrix v = shape_scores(x, block.phi(), smoother, e);
+      Matrix signs(draws, block.rows);
+      for (Index i = 0; i < block.rows; ++i)
+        draw_signs(seed, units[as_size(block.begin + i)], signs.col(i));
+      const Matrix signs_by_row = signs.transpose();
+      Matrix near = Matrix::Zero(at.n, block.rows);  // A1 between those asked for and these rows
+      add_product_nt(near, 1.0, z_at, z);
+      Matrix part(at.n, draws);
+      Matrix of_block(at.n * m, draws);
+      for (Index j = 0; j < m; ++j) {
+        part.setZero();
+        add_product(part, 1.0, near * e.col(j).asDiagonal(), signs_by_row);
+        of_block.middleRows(j * at.n, at.n) = part;
+      }
+      const Matrix score_part = v.transpose() * signs_by_row;
+      parallel.in_turn(task, [&] {
+        errors += of_block;
+        scores += score_part;
+      });
+    };
+  });
+  const Matrix fits = smoother.inverse * scores;
+  for (Index j = 0; j < m; ++j)
+    for (Index l = 0; l < kShapes; ++l)
+      errors.middleRows(j * at.n, at.n) += v_at.col(l * m + j) * fits.row(l);
+  return errors;
+}
+
+}  // namespace ckce

@@ -1,0 +1,39 @@
+"""Distinct predictions out of many, the same for any order of the rows: where landmarks are sought."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def pool_of(models: Sequence[NDArray[np.floating]], size: int) -> NDArray[np.float64]:
+    """Distinct predictions, sorted; of many, an equal number of each model, drawn by content."""
+    count = max(1, size // len(models))
+    drawn = [probs[_draw(probs, count)].astype(np.float64) + 0.0 for probs in models]
+    return np.unique(np.vstack(drawn), axis=0)
+
+
+def _draw(probs: NDArray[np.floating], count: int) -> NDArray[np.intp]:
+    """Rows whose hashes are the smallest: whatever the order of the rows, and how often they occur."""
+    n = len(probs)
+    if n <= count:
+        return np.arange(n)
+    hashes = _hashes(probs)
+    few = np.argpartition(hashes, min(4 * count, n - 1))[: 4 * count]
+    for candidates in (few, np.arange(n)):  # all of them, if equal predictions fill the few
+        distinct, first = np.unique(hashes[candidates], return_index=True)
+        if len(distinct) >= count:
+            break
+    return candidates[first[:count]]
+
+
+def _hashes(probs: NDArray[np.floating]) -> NDArray[np.uint64]:
+    """64 bits of each row that look random and depend on its numbers alone."""
+    mixed = np.zeros(len(probs), np.uint64)
+    for column in probs.T:
+        mixed ^= (column.astype(np.float64) + 0.0).view(np.uint64)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            mixed ^= mixed >> np.uint64(shift)
+            mixed *= np.uint64(factor)
+        mixed ^= mixed >> np.uint64(31)
+    return mixed

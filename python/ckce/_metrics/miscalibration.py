@@ -1,0 +1,357 @@
+"""Miscalibration in units of the Brier score: what perfect recalibration would gain."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckce import _core
+from ckce._input import check_level, check_memory, check_samples
+from ckce._methods import Landmarks, choose_points, pool_of
+from ckce._problem import (
+    Problem,
+    ReductionLike,
+    check_reduction,
+    check_settings,
+    problem_of,
+    progress_bar,
+)
+from ckce._problem.reduction import TopK
+from ckce._results import (
+    FEW_ROWS,
+    Facts,
+    by_groups,
+    finite,
+    form_of,
+    number,
+    percent,
+    quantile,
+    standard_error,
+)
+
+POOL = 3000  # distinct predictions among which landmarks are sought
+LANDMARKS = (100, 200)  # of CKCE's kernel, and of the Gaussian kernel at an eighth of the bandwidth
+FINE = 8.0
+_TRACE_LEFT = 1e-9  # of a kernel's trace, where landmarks stop
+FINER = "errors finer than this sample resolves would come on top"
+
+
+def miscalibration(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    level: float = 0.95,
+    bandwidth: float | str = "median",
+    reduction: ReductionLike = None,
+    sample_weight: Any = None,
+    groups: Any = None,
+    labels: Any = None,
+    random_state: int = 0,
+    input: str = "probs",
+    normalize: bool = False,
+    n_threads: int | None = None,
+    progress: bool | None = None,
+) -> Miscalibration:
+    r"""Mean squared miscalibration: what perfect recalibration would take off the Brier score.
+
+    .. math:: \theta = \mathbb{E}\, \lVert \mathbb{E}[e_Y - q \mid q] \rVert^2
+
+    0 for a calibrated model, 2 at most, and comparable across data sets and sample sizes. A smoother
+    A of the rows :math:`r_i = e_{y_i} - q_i`, which depends on the predictions alone, estimates it
+    without a split of the rows:
+
+    .. math::
+        \hat\theta = \frac{1}{n - \mathrm{df}} \sum_{i \ne j} r_i^\top A_{ij} r_j, \qquad
+        A = A_1 + V (X^\top V)^{-1} V^\top, \quad A_1 = 2H - H^2, \quad V = (I - A_1) X .
+
+    H is a ridge smoother on landmarks of CKCE's kernel and of a Gaussian kernel at an eighth of the
+    bandwidth, X three shapes (flatter, sharper, uniform predictions) that are fitted without
+    penalty, and df is the trace of :math:`A_1`. lambda is the smallest with df <= n / 8 and a null
+    standard deviation of at most :math:`0.4\, n^{-3/4}`: no label is looked at.
+
+    Parameters
+    ----------
+    level : float
+        Level of the interval.
+    bandwidth : float or "median"
+        Bandwidth of the kernel; the median distance by default.
+    reduction : "top_label" or `TopK`, optional
+        The confidence only, or the k largest entries: another theta, of another Brier score, which
+        may be larger than the one of all classes.
+    groups : array of shape (n_samples,), optional
+        Ids of rows that depend on each other, at least 10 groups: pairs within a group are dropped,
+        the standard error is by group, and df counts against the groups.
+    random_state : int
+        Seed of the landmarks.
+    y_true, y_prob, sample_weight, labels, input, normalize, n_threads, progress
+        As in `ckce`.
+
+    Returns
+    -------
+    Miscalibration
+        ``float(m)`` is its value; ``m.headline`` says it in words.
+
+    Notes
+    -----
+    Given the predictions, the mean is exactly 0 under calibration, so the value may be negative; it
+    is never clipped. Otherwise the bias is that of the smoother, nearly always downwards: errors in
+    narrow regions, or of single classes out of many, are finer than a small sample resolves. The
+    lower end of the interval is the promise, the upper end is not: see studies/MISCALIBRATION.md.
+
+    Cost O(n d (d + 3 m)) for d <= 300 features, memory independent of n beyond the result.
+
+    Examples
+    --------
+    >>> import ckce
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.uniform(0.2, 0.8, 4000)
+    >>> y_true = (rng.random(4000) < truth).astype(int)
+    >>> overconfident = 0.5 + 1.5 * (truth - 0.5)
+    >>> m = ckce.miscalibration(y_true, overconfident)
+    >>> print(m.headline)
+    Perfect recalibration would lower the Brier score by about 0.0174 (95 %: 0.0117 to 0.0231). Probabilities are off by about 9.3 points in root mean square (7.6 to 10.8).
+    """
+    level = check_level(level)
+    check_reduction(reduction, ("top_label",))
+    settings = check_settings(
+        "miscalibration",
+        method=Landmarks(sum(LANDMARKS)),
+        bandwidth=bandwidth,
+        reduction=reduction,
+        random_state=random_state,
+        n_threads=n_threads,
+    )
+    samples = check_samples(
+        y_true,
+        y_prob,
+        labels=labels,
+        sample_weight=sample_weight,
+        input=input,
+        normalize=normalize,
+        n_threads=settings.n_threads,
+        groups=groups,
+        scan=not isinstance(settings.reduction, TopK),
+        ranked=True,
+    )
+    return miscalibration_of(problem_of("miscalibration", samples, settings), level, progress)
+
+
+@dataclass(frozen=True)
+class Miscalibration:
+    """Mean squared miscalibration with its interval; ``float(m)`` is the value.
+
+    Attributes
+    ----------
+    value : float
+        Estimate of theta, in units of the Brier score. It may be negative.
+    se : float
+        Standard error, at least the standard deviation that a calibrated model has.
+    low, high : float
+        Ends of the interval, as computed, also below 0.
+    root, root_low, root_high : float
+        Root mean square of the error of a predicted vector, in points (hundredths), and its ends:
+        ``100 sqrt(max(0, .))``. With two classes they are points of the positive class: divided by
+        sqrt(2).
+    level : float
+        Level of the interval.
+    influence : ndarray of shape (n_samples,)
+        Influence of each sample on the value. For two models on the same rows, the standard
+        deviation of the difference of their influences over sqrt(n) is the standard error of the
+        difference.
+    df, regularization : float
+        Degrees of freedom of the smoother, and its lambda.
+    n_samples, n_classes : int
+        Shape of the data; the classes are those before a reduction.
+    n_groups : int or None
+        Number of groups, if there are any.
+    two_classes : bool
+        Whether points are those of a positive class.
+    subject : str
+        Whose Brier score it is a part of; empty for all classes.
+    signature : str
+        Names everything that changes the number.
+    """
+
+    value: float
+    se: float
+    low: float
+    high: float
+    root: float
+    root_low: float
+    root_high: float
+    level: float
+    influence: NDArray[np.float64] = field(repr=False, compare=False)
+    df: float
+    regularization: float
+    n_samples: int
+    n_classes: int
+    n_groups: int | None
+    two_classes: bool
+    subject: str
+    signature: str
+
+    def __float__(self) -> float:
+        return self.value
+
+    @property
+    def shown(self) -> bool:
+        """Whether miscalibration is shown: the interval lies above 0."""
+        return self.low > 0.0 and self.n_samples >= FEW_ROWS
+
+    @property
+    def headline(self) -> str:
+        """The result in words."""
+        if self.n_samples < FEW_ROWS:
+            return f"Too few rows to tell how large miscalibration is: fewer than {FEW_ROWS}."
+        brier = f"Brier score{self.subject}"
+        if self.shown:
+            form = form_of([self.value, self.low, self.high])
+            ends = f"{number(self.low, form)} to {number(self.high, form)}"
+            return (
+                f"Perfect recalibration would lower the {brier} by about "
+                f"{number(self.value, form)} ({percent(self.level)}: {ends}). Probabilities are off "
+                f"by about {self.root:.1f} points in root mean square "
+                f"({self.root_low:.1f} to {self.root_high:.1f})."
+            )
+        most = max(self.high, quantile(self.level, self.n_groups) * self.se)
+        points = in_points(most, self.two_classes)
+        return (
+            f"No miscalibration is shown; what this sample can resolve is at most {number(most)} of "
+            f"{brier} ({points:.1f} points)."
+        )
+
+    def _facts(self) -> Facts:
+        ends = f"{percent(self.level)} interval {number(self.low)} to {number(self.high)}"
+        points = f"{self.root_low:.1f} to {self.root_high:.1f} points in root mean square"
+        groups = "" if self.n_groups is None else f", {by_groups(self.n_groups)}"
+        shape = f"n = {self.n_samples}, m = {self.n_classes}, df {self.df:.1f}{groups}"
+        rows = (
+            ("miscalibration", number(self.value), f"of the Brier score{self.subject}; {ends}"),
+            ("points", f"{self.root:.1f}", points),
+            ("in words", "", f"{self.headline} Note: {FINER}."),
+            ("data", "", shape),
+        )
+        return Facts(rows, self.signature)
+
+    def __repr__(self) -> str:
+        return self._facts().text()
+
+    def _repr_html_(self) -> str:
+        return self._facts().html()
+
+    def to_dict(self) -> dict[str, float | int | str | None]:
+        """All numbers and the headline, flat and ready for JSON; what is not finite becomes None."""
+        names = ("value", "se", "low", "high", "root", "root_low", "root_high", "level", "df")
+        more = ("regularization", "n_samples", "n_classes", "n_groups", "headline", "signature")
+        return finite({name: getattr(self, name) for name in (*names, *more)})
+
+
+def in_points(theta: float, two_classes: bool) -> float:
+    """The root in hundredths; of two classes that of one of them."""
+    return 100.0 * math.sqrt(max(0.0, theta) / (2.0 if two_classes else 1.0))
+
+
+def smoother_features(problem: Problem) -> _core.Features:
+    """Landmarks of CKCE's kernel, and of a Gaussian kernel at a fraction of its bandwidth."""
+    samples, gamma = problem.samples, problem.bandwidth.value
+    assert gamma is not None
+    if samples.weight <= 1.0:
+        raise ValueError(
+            f"y_prob must have at least 2 rows for miscalibration, got {samples.n} of weight "
+            f"{samples.weight:g}: a row alone has no neighbour"
+        )
+    _check_memory(problem)
+    pool = pool_of([samples.probs], POOL)
+    kernels = (problem.kernel.core(gamma), _core.Kernel("gaussian", gamma / FINE))
+    maps = []
+    for kernel, count in zip(kernels, LANDMARKS, strict=True):
+        points = choose_points(
+            pool,
+            kernel,
+            count=min(count, len(pool)),
+            tol=_TRACE_LEFT,
+            pivoting=_core.Pivoting.random,
+            seed=problem.seed,
+            n_threads=problem.n_threads,
+        )
+        factor = np.asfortranarray(Landmarks(points).factor(kernel, problem.n_threads))
+        maps.append(_core.landmark_features(points, factor, kernel=kernel))
+    return _core.joined_features(maps)
+
+
+def smooth(
+    problem: Problem, features: _core.Features, progress: bool | None = None
+) -> _core.Miscalibration:
+    """The core's part."""
+    samples = problem.samples
+    with progress_bar(progress, "miscalibration") as report:
+        return _core.miscalibration(
+            samples.probs,
+            samples.labels,
+            samples.weights,
+            groups=samples.groups,
+            features=features,
+            n_threads=problem.n_threads,
+            progress=report,
+        )
+
+
+def miscalibration_of(
+    problem: Problem, level: float = 0.95, progress: bool | None = None
+) -> Miscalibration:
+    """The miscalibration of a settled problem."""
+    return worded(problem, smooth(problem, smoother_features(problem), progress), level)
+
+
+def worded(problem: Problem, found: _core.Miscalibration, level: float) -> Miscalibration:
+    """The core's result with its interval."""
+    samples, reduction = problem.samples, problem.reduction
+    n_groups = samples.n_groups
+    se = max(standard_error(found.influence, samples.weights, samples.groups), found.null_sd)
+    half = quantile(level, n_groups) * se
+    subject = "" if reduction is None else " of the confidence"
+    if isinstance(reduction, TopK):
+        subject = f" of the {reduction.k} largest probabilities"
+    two = samples.m == 2
+    low, high = found.value - half, found.value + half
+    signature = problem.signature.but(
+        "miscalibration",
+        landmarks="+".join(map(str, LANDMARKS)),
+        lam="label-free",
+        level=repr(level),
+    )
+    return Miscalibration(
+        value=found.value,
+        se=se,
+        low=low,
+        high=high,
+        root=in_points(found.value, two),
+        root_low=in_points(low, two),
+        root_high=in_points(high, two),
+        level=level,
+        influence=found.influence,
+        df=found.df,
+        regularization=found.regularization,
+        n_samples=samples.n,
+        n_classes=problem.n_classes,
+        n_groups=n_groups,
+        two_classes=two,
+        subject=subject,
+        signature=str(signature),
+    )
+
+
+def _check_memory(problem: Problem) -> None:
+    n, m = problem.samples.n, problem.samples.m
+    d, pool = float(sum(LANDMARKS)), float(min(n, POOL))
+    threads = min(problem.n_threads, math.ceil(n / 1024))
+    block = 1160.0 * (2 * d + 9 * m)
+    sums = 4 * d * d + 8 * d * m
+    doubles = 5.0 * n + pool * (d + 3 * m) + 2 * sums + threads * (block + sums)
+    what = f"the smoother with n = {n}, m = {m}"
+    check_memory(8.0 * doubles, what, "pass reduction=ckce.TopK(k), which needs k + 1 classes")
