@@ -133,6 +133,24 @@ def test_skewed_predictions_get_the_exact_kernel(function, dear):
     assert float(function(y, q)) == pytest.approx(ckce.ckce(y, q, method="exact"), rel=1e-9)
 
 
+def test_all_models_of_a_comparison_get_one_method(dear):
+    """The factor of one model is refused; that of the other one is good."""
+    y, q = skewed(6_000)
+    even = np.full((6_000, 3), [0.6, 0.3, 0.1])
+    even[::2] = [0.5, 0.3, 0.2]
+    models = {"even": even, "skewed": q}
+    gamma = ckce.median_bandwidth(q)
+    assert ckce.estimate(y, even, bandwidth=gamma).method == "cholesky"
+    assert ckce.estimate(y, q, bandwidth=gamma).method == "exact"
+    expected = ckce.compare(y, models, method="exact", bandwidth=gamma)
+    for order in (("even", "skewed"), ("skewed", "even")):
+        c = ckce.compare(y, {name: models[name] for name in order}, bandwidth=gamma)
+        assert {e.method for e in c.estimates.values()} == {"exact"}
+        assert c.method == "exact"
+        assert c.signature == expected.signature
+        assert c.models == expected.models
+
+
 def test_the_signature_names_the_method_that_was_taken(dear):
     y, q = skewed(12_000)
     assert ckce.estimate(y, q).signature == ckce.estimate(y, q, method="exact").signature

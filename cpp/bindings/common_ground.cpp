@@ -23,6 +23,16 @@ void bind_common_ground(py::module_& module) {
       py::arg("parts"));
 
   py::class_<GroundSums>(module, "GroundSums")
+      .def(py::init(
+               [](double weight, const Doubles& xx, const Doubles& xr, const Doubles& diagonal) {
+                 GroundSums sums(xx.shape(0), xr.shape(1));
+                 sums.weight = weight;
+                 sums.xx = view_matrix(xx);
+                 sums.xr = view_matrix(xr);
+                 sums.diagonal = view_matrix(diagonal);
+                 return sums;
+               }),
+           py::kw_only(), py::arg("weight"), py::arg("xx"), py::arg("xr"), py::arg("diagonal"))
       .def_readonly("weight", &GroundSums::weight)
       .def_property_readonly("xx", [](const GroundSums& s) { return to_numpy(s.xx); })
       .def_property_readonly("xr", [](const GroundSums& s) { return to_numpy(s.xr); })
@@ -67,6 +77,16 @@ void bind_common_ground(py::module_& module) {
       },
       py::kw_only(), py::arg("sums_a"), py::arg("sums_b"), py::arg("balances"),
       py::arg("n_threads"));
+  module.def(
+      "own_ground",
+      [](const GroundSums& sums_a, const GroundSums& sums_b, Index norm, double regularization,
+         int n_threads) {
+        return run(n_threads, py::none(), [&](Parallel& parallel) {
+          return own_ground(sums_a, sums_b, norm, regularization, parallel);
+        });
+      },
+      py::kw_only(), py::arg("sums_a"), py::arg("sums_b"), py::arg("norm"),
+      py::arg("regularization"), py::arg("n_threads"));
   module.def(
       "ground_spread",
       [](const py::array& probs_a, const Labels& labels_a, const py::array& probs_b,

@@ -11,6 +11,7 @@ _ROOMS = {
     "_compare.compare": ("compare",),
     "_compare.comparison": ("ComparedModel", "Comparison", "GuardRail"),
     "_compare.curve": ("ShiftCurve", "ShiftPoint"),
+    "_compare.ground_stream": ("GroundAccumulator",),
     "_compare.sensitivity": ("Sensitivity",),
     "_compare.shift": ("shift_curve",),
     "_compare.verdict": ("CommonGround",),

@@ -18,6 +18,7 @@ from ckce._compare.curve import (
 from ckce._compare.curve import (
     ShiftPoint as ShiftPoint,
 )
+from ckce._compare.ground_stream import GroundAccumulator as GroundAccumulator
 from ckce._compare.sensitivity import (
     Sensitivity as Sensitivity,
 )

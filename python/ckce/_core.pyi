@@ -149,6 +149,7 @@ class GroundSums:
     xr: Doubles
     diagonal: Doubles
 
+    def __init__(self, *, weight: float, xx: Doubles, xr: Doubles, diagonal: Doubles) -> None: ...
     def add(self, other: GroundSums) -> None: ...
 
 class Balance:
@@ -179,6 +180,14 @@ def ground_sums(
 def common_ground(
     *, sums_a: GroundSums, sums_b: GroundSums, balances: Sequence[Balance], n_threads: int
 ) -> list[Ground]: ...
+def own_ground(
+    *,
+    sums_a: GroundSums,
+    sums_b: GroundSums,
+    norm: int,
+    regularization: float,
+    n_threads: int,
+) -> Ground: ...
 def ground_spread(
     probs_a: Probs,
     labels_a: Labels,

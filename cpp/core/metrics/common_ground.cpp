@@ -93,6 +93,24 @@ Ground solve_pair(const GroundSums& sums_a, const GroundSums& sums_b, const Bala
   return solved;
 }
 
+// |F|^2 - Tr D diagonal D with D = (C + lambda I)^-1 and F = D S, and the factors of its influence.
+double solve_alone(const GroundSums& sums, Index norm, double lambda, GroundFactors& factors,
+                   Parallel& parallel) {
+  const Model model(sums, norm);
+  const RidgeSolver own(model.c, lambda, parallel);  // D
+  factors.own_f = model.s;
+  own.solve(factors.own_f);  // F
+  factors.own_h = factors.own_f;
+  own.solve(factors.own_h);  // D F
+  factors.other_h = factors.other_f = Matrix::Zero(norm, model.s.cols());
+  factors.noisiest = Vector::Zero(norm);
+  Matrix of_rows = model.diagonal;
+  own.solve(of_rows, parallel);
+  of_rows.transposeInPlace();
+  own.solve(of_rows, parallel);
+  return factors.own_f.squaredNorm() - of_rows.trace();
+}
+
 // All factors that rows of one model meet, side by side: own_h, own_f of the model, other_h,
 // other_f of the other one and the noisiest direction, for each ground. (d, (4 width + 1) grounds)
 Matrix side_by_side(const std::vector<Ground>& grounds, GroundFactors Ground::* own,
@@ -177,6 +195,15 @@ std::vector<Ground> common_ground(const GroundSums& sums_a, const GroundSums& su
   for (const Balance& balance : balances)
     grounds.push_back(solve_pair(sums_a, sums_b, balance, parallel));
   return grounds;
+}
+
+Ground own_ground(const GroundSums& sums_a, const GroundSums& sums_b, Index norm,
+                  double regularization, Parallel& parallel) {
+  Ground own;
+  own.share = 1.0;
+  own.value_a = solve_alone(sums_a, norm, regularization, own.a, parallel);
+  own.value_b = solve_alone(sums_b, norm, regularization, own.b, parallel);
+  return own;
 }
 
 std::vector<GroundSpread> ground_spread(const Features& features, const Samples& a,

@@ -63,6 +63,11 @@ struct Ground {
 std::vector<Ground> common_ground(const GroundSums& sums_a, const GroundSums& sums_b,
                                   const std::vector<Balance>& balances, Parallel& parallel);
 
+// Debiased CKCE of both by the features that carry the norm, each with its own covariance; as a
+// ground, so that one pass over the rows gives its influence, too. O(norm^3)
+Ground own_ground(const GroundSums& sums_a, const GroundSums& sums_b, Index norm,
+                  double regularization, Parallel& parallel);
+
 // What the rows tell of a pair by one balance.
 struct GroundSpread {
   // The sums of other rows, which add up.

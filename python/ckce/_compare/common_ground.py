@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ckce._compare.ground import Grounds
+from ckce._compare.ground import GroundMap, Grounds
 from ckce._compare.guard_rails import is_constant
 from ckce._compare.models import check_models, shared_problems
 from ckce._compare.verdict import CommonGround, Pair, judge
@@ -23,7 +23,6 @@ from ckce._problem import (
     check_settings,
     progress_bar,
 )
-from ckce._results import standard_error
 
 #: Classes above which the sorted top 5 are compared.
 MANY_CLASSES = 20
@@ -135,7 +134,7 @@ def common_ground(
     check_ground(settings)
     models = check_models(
         y_true,
-        dict(zip(_check_names(names), (y_prob_a, y_prob_b), strict=True)),
+        dict(zip(check_names(names), (y_prob_a, y_prob_b), strict=True)),
         labels=labels,
         sample_weight=sample_weight,
         input=input,
@@ -146,17 +145,9 @@ def common_ground(
     with progress_bar(progress, f"common ground of {names[0]} and {names[1]}"):
         problems = ground_problems(models, settings)
         grounds = Grounds(problems)
-        own = [grounds.own(name) for name in names]
-        spread = own[0].influence - own[1].influence
-        pair = pair_of(
-            grounds,
-            names,
-            own=(
-                (own[0].value - own[0].debias) - (own[1].value - own[1].debias),
-                standard_error(spread, grounds.first.weights, grounds.first.groups),
-            ),
-        )
-    return judge([pair], level, _signature(problems[names[0]], grounds, level))[0]
+        pair = pair_of(grounds, names)
+    words = ground_words(problems[names[0]], grounds.map, level)
+    return judge([pair], level, str(Signature("common_ground", words)))[0]
 
 
 def check_ground(settings: Settings) -> None:
@@ -194,15 +185,16 @@ def ground_problems(
 def pair_of(
     grounds: Grounds,
     names: tuple[str, str],
-    own: tuple[float, float],
+    own: tuple[float, float] | None = None,
     own_error: float = math.nan,
 ) -> Pair:
-    """A pair before it is judged, with its difference of debiased CKCE and the standard error."""
+    """A pair before it is judged; `own` is another difference of debiased CKCE and its error."""
     constant = [name for name in names if is_constant(grounds.models[name].probs)]
+    ground, of_norm = grounds.pair(names)
     return Pair(
         names=names,
-        ground=grounds.pair(names) if grounds.has_rows else None,
-        own=own,
+        ground=ground if grounds.map.balanced_by(grounds.weight) else None,
+        own=of_norm if own is None else own,
         constant=constant[0] if len(constant) == 1 else None,
         n_samples=grounds.weight,
         n_groups=grounds.first.n_groups,
@@ -211,15 +203,15 @@ def pair_of(
     )
 
 
-def _signature(problem: Problem, grounds: Grounds, level: float) -> str:
+def ground_words(problem: Problem, ground_map: GroundMap, level: float) -> dict[str, str]:
+    """Everything that changes the numbers of a pair."""
     shared = ("k", "gamma", "lam", "reduction", "n", "m", "w", "groups", "l", "in", "p")
     words = {key: word for key, word in problem.signature.words.items() if key in shared}
-    return str(
-        Signature("common_ground", {**words, "ground": grounds.map.word, "level": repr(level)})
-    )
+    return {**words, "ground": ground_map.word, "level": repr(level)}
 
 
-def _check_names(names: Any) -> tuple[str, str]:
+def check_names(names: Any) -> tuple[str, str]:
+    """Two different names."""
     pair = tuple(names) if isinstance(names, (tuple, list)) else names
     good = isinstance(pair, tuple) and len(pair) == 2 and all(isinstance(n, str) for n in pair)
     if not good or pair[0] == pair[1]:

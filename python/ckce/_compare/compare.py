@@ -9,6 +9,9 @@ from functools import partial
 from itertools import combinations
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ckce._compare.common_ground import check_ground, ground_problems, pair_of
 from ckce._compare.comparison import ComparedModel, Comparison
 from ckce._compare.ground import Grounds
@@ -16,11 +19,11 @@ from ckce._compare.guard_rails import guard_rails, is_constant
 from ckce._compare.models import check_models, shared_problems
 from ckce._compare.verdict import CommonGround, judge
 from ckce._input import KernelLike, Samples, check_level, check_segments, take_column
-from ckce._methods import Fourier, Method
+from ckce._methods import Method
 from ckce._metrics.calibration_test import check_test, of_test, run_test
-from ckce._metrics.ckce import solve
+from ckce._metrics.ckce import jackknife
 from ckce._metrics.ece import ece_estimate_of
-from ckce._metrics.estimate import Estimate, estimate_and_problem
+from ckce._metrics.estimate import Estimate, estimate_and_solution
 from ckce._metrics.jkce import jkce_estimate_of
 from ckce._metrics.scores import scores_of
 from ckce._metrics.segments import segments_of
@@ -45,7 +48,7 @@ class Evaluated:
     problem: Problem
     estimate: Estimate
     record: ComparedModel
-    halves: tuple[float, float] | None  # CKCE by each half of the frequencies
+    replicates: NDArray[np.float64]  # CKCE without each group of the frequencies; empty if unknown
 
 
 def compare(
@@ -183,10 +186,30 @@ def compare(
             evaluated[name] = _evaluate(name, models[name], problem, settings, level, resamples)
             if report is not None:
                 report(0.5 * len(evaluated) / len(models))
+        for name, problem in _by_one_method(evaluated, problems).items():
+            evaluated[name] = _evaluate(name, models[name], problem, settings, level, resamples)
         readings = ground_problems(models, settings, problems)
         found = _comparison(evaluated, readings, level, resamples, part(report, 0.5, 1.0))
     parts = {name: (models[name], problems[name]) for name in found.names}
     return replace(found, segments=segments_of(parts, partitions, level))
+
+
+def _by_one_method(
+    evaluated: Mapping[str, Evaluated], problems: Mapping[str, Problem]
+) -> dict[str, Problem]:
+    """Models that are to be evaluated again, because "auto" had to leave its method for another one.
+
+    Values of two methods do not stand in one table.
+    """
+    left = {name: model.problem.method for name, model in evaluated.items()}
+    better = [method for name, method in left.items() if method != problems[name].method]
+    if not better:
+        return {}
+    return {
+        name: replace(problems[name], method=better[0])
+        for name, method in left.items()
+        if method != better[0]
+    }
 
 
 def _comparison(
@@ -258,9 +281,10 @@ def _pairs(
 
 
 def _pair_error(a: Evaluated, b: Evaluated) -> float:
-    if a.halves is not None and b.halves is not None:
-        first, second = (y - x for x, y in zip(a.halves, b.halves, strict=True))
-        return abs(first - second) / 2.0
+    """What the method adds to the difference: by a jackknife of random features, else by bounds."""
+    if len(a.replicates) and len(b.replicates):
+        error = jackknife(a.record.ckce - b.record.ckce, a.replicates - b.replicates)
+        return math.nan if error is None else error
     if a.record.ckce_error is None or b.record.ckce_error is None:
         return math.nan
     return a.record.ckce_error + b.record.ckce_error
@@ -283,8 +307,8 @@ def _evaluate(
     name: str, samples: Samples, problem: Problem, settings: Settings, level: float, resamples: int
 ) -> Evaluated:
     threads = settings.n_threads
-    e, solved = estimate_and_problem(problem, progress=False, level=level)
-    j = jkce_estimate_of(problem.of_jkce(), progress=False)
+    e, solved, solutions = estimate_and_solution(problem, progress=False, level=level)
+    j = jkce_estimate_of(solved.of_jkce(), progress=False)
     scores = scores_of(samples, threads)
     reduced = scores if settings.reduction is None else scores_of(problem.samples, threads)
     p_value = None
@@ -317,21 +341,7 @@ def _evaluate(
         p_value=p_value,
         constant=is_constant(samples.probs),
     )
-    return Evaluated(solved, e, record, _halves(solved))
-
-
-def _halves(problem: Problem) -> tuple[float, float] | None:
-    """CKCE by the first and by the second half of the frequencies; a quarter of the work each."""
-    if not isinstance(problem.method, Fourier):
-        return None
-    halves = problem.method.halves(problem.rows)
-    if halves is None:
-        return None
-    first, second = (
-        solve(replace(problem, method=half), full=False, progress=False)[1][0].solution.value
-        for half in halves
-    )
-    return first, second
+    return Evaluated(solved, e, record, solutions[0].replicates)
 
 
 def _differences_at(

@@ -27,7 +27,6 @@ LARGEST_RANK = 100
 ROWS_PER_LANDMARK = 20
 ROWS_PER_COLUMN = 5  # at least, of the columns that balance
 EPS = 0.1  # eps = EPS / n
-_BLOCK = 1024  # rows that are looked at together
 _TRACE_LEFT = 1e-7  # of the kernel's trace, where landmarks stop
 
 
@@ -39,8 +38,11 @@ class GroundMap:
     norm: int  # columns of phi, which carry the norm
     half: int  # columns of landmarks at half the bandwidth, which follow
     columns: int  # all but the landmarks at a quarter of the bandwidth, which come last
-    phi: _core.Features  # these columns alone
     points: tuple[NDArray[np.float64], ...]  # landmarks of the kernel, at half and at a quarter
+
+    def balanced_by(self, weight: float) -> bool:
+        """Whether so many rows are enough to balance all functions."""
+        return weight >= ROWS_PER_COLUMN * self.balancing
 
     @property
     def balancing(self) -> int:
@@ -90,24 +92,127 @@ class PairGround:
 
 
 def ground_map(
-    groups: Sequence[Samples], kernel: Kernel, bandwidth: float, n_threads: int
+    groups: Sequence[Samples],
+    kernel: Kernel,
+    bandwidth: float,
+    n_threads: int,
+    weight: float | None = None,
 ) -> GroundMap:
-    """Landmarks out of the predictions of all models; neither their order nor that of rows matters."""
-    pool = pool_of([samples.probs for samples in groups], POOL)
-    weight, m = groups[0].weight, groups[0].m
-    rank = min(LARGEST_RANK, max(10, int(weight) // ROWS_PER_LANDMARK), len(pool))
+    """Landmarks out of the predictions of all models; neither their order nor that of rows matters.
 
+    Their number is that for a `weight` of rows; by default, of the rows that are given.
+    """
+    pool = pool_of([samples.probs for samples in groups], POOL)
+    weight = groups[0].weight if weight is None else weight
+    rank = min(LARGEST_RANK, max(10, int(weight) // ROWS_PER_LANDMARK), len(pool))
     greedy: dict[str, Any] = {"pivoting": _core.Pivoting.greedy, "seed": 0, "tol": _TRACE_LEFT}
-    points, maps = [], []
-    halves = [_core.Kernel("gaussian", bandwidth / part) for part in (2, 4)]
-    for core in (kernel.core(bandwidth), *halves):
-        points.append(choose_points(pool, core, count=rank, n_threads=n_threads, **greedy))
-        factor = np.asfortranarray(Landmarks(points[-1]).factor(core, n_threads))
-        maps.append(_core.landmark_features(points[-1], factor, kernel=core))
+    points = tuple(
+        choose_points(pool, core, count=rank, n_threads=n_threads, **greedy)
+        for core in _kernels(kernel, bandwidth)
+    )
+    return map_of(points, kernel, bandwidth, n_threads)
+
+
+def map_of(
+    points: tuple[NDArray[np.float64], ...], kernel: Kernel, bandwidth: float, n_threads: int
+) -> GroundMap:
+    """The features of given landmarks."""
+    maps = []
+    for mine, core in zip(points, _kernels(kernel, bandwidth), strict=True):
+        factor = np.asfortranarray(Landmarks(mine).factor(core, n_threads))
+        maps.append(_core.landmark_features(mine, factor, kernel=core))
     phi, half, quarter = maps
-    features = _core.joined_features([phi, half, _core.power_features(m), quarter])
+    powers = _core.power_features(points[0].shape[1])
+    features = _core.joined_features([phi, half, powers, quarter])
     columns = features.n_features - quarter.n_features
-    return GroundMap(features, phi.n_features, half.n_features, columns, phi, tuple(points))
+    return GroundMap(features, phi.n_features, half.n_features, columns, points)
+
+
+def _kernels(kernel: Kernel, bandwidth: float) -> tuple[_core.Kernel, ...]:
+    """That of the norm, and those that balance: at half and at a quarter of the bandwidth."""
+    halves = (_core.Kernel("gaussian", bandwidth / part) for part in (2, 4))
+    return kernel.core(bandwidth), *halves
+
+
+@dataclass(frozen=True)
+class SolvedPair:
+    """Two models by their sums, before their rows are looked at again."""
+
+    grounds: list[_core.Ground]  # own CKCE, then the three runs
+    sign: float  # -1 if the models were exchanged, so that their order never changes a bit
+    resolution: float
+
+    @property
+    def differences(self) -> tuple[float, ...]:
+        """First minus second, of own CKCE and of the runs."""
+        return tuple(self.sign * (each.value_a - each.value_b) for each in self.grounds)
+
+    def own(self, errors: Sequence[float]) -> tuple[float, float]:
+        """Difference of own CKCE, and its standard error."""
+        return self.differences[0], errors[0]
+
+    def ground(self, errors: Sequence[float]) -> PairGround:
+        """The three runs with their standard errors."""
+        base = self.grounds[1]
+        values = (base.value_a, base.value_b)
+        return PairGround(
+            values=values if self.sign > 0.0 else values[::-1],
+            differences=self.differences[1:],
+            errors=tuple(errors[1:]),
+            share=base.share,
+            resolution=self.resolution,
+        )
+
+    def spreads(
+        self,
+        ground_map: GroundMap,
+        first: Samples,
+        second: Samples,
+        factor: NDArray[np.float64] | None,
+        n_threads: int,
+    ) -> list[_core.GroundSpread]:
+        """What rows of both models tell."""
+        a, b = (first, second) if self.sign > 0.0 else (second, first)
+        return _core.ground_spread(
+            a.probs,
+            a.labels,
+            b.probs,
+            b.labels,
+            a.weights,
+            factor,
+            groups=a.groups,
+            features=ground_map.features,
+            grounds=self.grounds,
+            n_threads=n_threads,
+            progress=None,
+        )
+
+
+def solve_pair(
+    ground_map: GroundMap,
+    sums: tuple[_core.GroundSums, _core.GroundSums],
+    regularization: float,
+    n_threads: int,
+) -> SolvedPair:
+    """Two models by their sums. Exchanging them changes signs, and no bit else."""
+    in_order = _in_order(*sums)
+    a, b = sums if in_order else sums[::-1]
+    both: dict[str, Any] = {"sums_a": a, "sums_b": b, "n_threads": n_threads}
+    own = _core.own_ground(**both, norm=ground_map.norm, regularization=regularization)
+    balances = ground_map.balances(regularization, a.weight)
+    grounds = [own, *_core.common_ground(**both, balances=balances)]
+    resolution = (ground_map.captured(a) + ground_map.captured(b)) / 2.0
+    return SolvedPair(grounds, 1.0 if in_order else -1.0, resolution)
+
+
+def ground_error(se: float, spread: _core.GroundSpread, weight: float) -> float:
+    """Standard error of a difference: sqrt(se^2 + 4 mu^2), se that by influence.
+
+    se takes F to be known. Where one direction carries all of the noise, as at a constant
+    prediction, F may be near 0 by chance, and se with it. So F is taken to be one standard
+    deviation off in its noisiest direction: 4 mu^2 is the variance that this adds.
+    """
+    return math.hypot(se, 2.0 * spread.largest(weight))
 
 
 class Grounds:
@@ -142,11 +247,6 @@ class Grounds:
         models, kernel = list(self.models.values()), next(iter(self._problems.values())).kernel
         return ground_map(models, kernel, self.bandwidth, self._threads)
 
-    @property
-    def has_rows(self) -> bool:
-        """Whether there are enough rows to balance."""
-        return ROWS_PER_COLUMN * self.map.balancing <= self.weight
-
     def sums(self, name: str) -> _core.GroundSums:
         """C, S and the debias matrix of one model, before they are divided by n; made once."""
         if name not in self._sums:
@@ -163,92 +263,35 @@ class Grounds:
             )
         return self._sums[name]
 
-    def own(self, name: str) -> _core.Solution:
-        """CKCE of one model with the features that carry the norm."""
-        samples = self.models[name]
-        return _core.ckce_features(
-            samples.probs,
-            samples.labels,
-            samples.weights,
-            self._factor,
-            groups=samples.groups,
-            features=self.map.phi,
-            ridge=self.regularization * samples.weight,
-            precision=_core.Precision.float64,
-            full=True,
-            n_threads=self._threads,
-            progress=None,
-        )
-
-    def pair(self, names: tuple[str, str]) -> PairGround:
-        """The three runs of a pair. Exchanging the names changes signs, and no bit else."""
-        a, b = self._ordered(names)
-        sign = 1.0 if (a, b) == names else -1.0
-        runs = self._solve(a, b, self.map.balances(self.regularization, self.weight))
-        values = (runs[0].value_a, runs[0].value_b)
-        captured = [self.map.captured(self.sums(name)) for name in (a, b)]
-        return PairGround(
-            values=values if (a, b) == names else values[::-1],
-            differences=tuple(sign * (run.value_a - run.value_b) for run in runs),
-            errors=tuple(self._error(spread) for spread in self._spreads(a, b, runs)),
-            share=runs[0].share,
-            resolution=sum(captured) / 2.0,
-        )
+    def pair(self, names: tuple[str, str]) -> tuple[PairGround, tuple[float, float]]:
+        """The three runs of a pair, and difference and error of own CKCE."""
+        first, second = (self.models[name] for name in names)
+        sums = self.sums(names[0]), self.sums(names[1])
+        solved = solve_pair(self.map, sums, self.regularization, self._threads)
+        spreads = solved.spreads(self.map, first, second, self._factor, self._threads)
+        errors = [self._error(spread) for spread in spreads]
+        return solved.ground(errors), solved.own(errors)
 
     def difference(self, names: tuple[str, str], regularization: float) -> float:
         """Of the base run, at another lambda; without a second pass over the rows."""
-        a, b = self._ordered(names)
-        (run,) = self._solve(a, b, self.map.balances(regularization, self.weight)[:1])
-        return (1.0 if (a, b) == names else -1.0) * (run.value_a - run.value_b)
-
-    def _ordered(self, names: tuple[str, str]) -> tuple[str, str]:
-        first, second = names
-        in_order = _in_order(self.models[first], self.models[second])
-        return names if in_order else (second, first)
-
-    def _solve(self, a: str, b: str, balances: list[_core.Balance]) -> list[_core.Ground]:
-        return _core.common_ground(
-            sums_a=self.sums(a),
-            sums_b=self.sums(b),
-            balances=balances,
-            n_threads=self._threads,
-        )
-
-    def _spreads(self, a: str, b: str, runs: list[_core.Ground]) -> list[_core.GroundSpread]:
-        first, second = self.models[a], self.models[b]
-        return _core.ground_spread(
-            first.probs,
-            first.labels,
-            second.probs,
-            second.labels,
-            first.weights,
-            self._factor,
-            groups=first.groups,
-            features=self.map.features,
-            grounds=runs,
-            n_threads=self._threads,
-            progress=None,
-        )
+        sums = self.sums(names[0]), self.sums(names[1])
+        in_order = _in_order(*sums)
+        a, b = sums if in_order else sums[::-1]
+        base = self.map.balances(regularization, self.weight)[:1]
+        (run,) = _core.common_ground(sums_a=a, sums_b=b, balances=base, n_threads=self._threads)
+        return (1.0 if in_order else -1.0) * (run.value_a - run.value_b)
 
     def _error(self, spread: _core.GroundSpread) -> float:
-        """Standard error of a difference: sqrt(se(psi)^2 + 4 mu^2).
-
-        se(psi) takes F to be known. Where one direction carries all of the noise, as at a constant
-        prediction, F may be near 0 by chance, and se(psi) with it. So F is taken to be one standard
-        deviation off in its noisiest direction: 4 mu^2 is the variance that this adds.
-        """
         weights, influence = self.first.weights, spread.influence
         mean = float(np.average(influence, weights=weights))
         se = standard_error(influence - mean, weights, self.first.groups)
-        return math.hypot(se, 2.0 * spread.largest(self.weight))
+        return ground_error(se, spread, self.weight)
 
 
-def _in_order(a: Samples, b: Samples) -> bool:
-    """An order of two models by what they predict, else by their labels."""
-    for first, second in ((a.probs, b.probs), (a.labels, b.labels)):
-        for start in range(0, len(first), _BLOCK):
-            mine, theirs = first[start : start + _BLOCK], second[start : start + _BLOCK]
-            differs = mine != theirs
-            if differs.any():
-                return bool(mine[differs][0] < theirs[differs][0])
+def _in_order(a: _core.GroundSums, b: _core.GroundSums) -> bool:
+    """An order of two models by what they predict, else by their residuals."""
+    for first, second in ((a.xx, b.xx), (a.xr, b.xr)):
+        differs = first != second
+        if differs.any():
+            return bool(first[differs][0] < second[differs][0])
     return True

@@ -26,8 +26,8 @@ class CommonGround:
     first, second : str
         The models.
     verdict : str
-        ``"different"``, ``"not shown"``, ``"depends on settings"``, ``"no common ground"`` or
-        ``"too few rows"``.
+        ``"different"``, ``"not shown"``, ``"depends on settings"``, ``"no common ground"``,
+        ``"too few rows"``; or ``"needs the rows"``, from states that hold none.
     better : str or None
         The better calibrated model, if they are different.
     sentence : str
@@ -52,7 +52,7 @@ class CommonGround:
         The same for debiased CKCE itself, which also depends on the spread of the predictions.
     own_error : float
         Error of the method in `own_difference`: a bound for ``exact`` and ``cholesky``, an
-        estimate from two halves of the frequencies for ``fourier``, NaN if it is not known.
+        estimate by a jackknife over groups of frequencies for ``fourier``, NaN if it is not known.
     level : float
         Level of the intervals; a difference is shown if `p_holm` is below 1 - level.
     """
@@ -146,6 +146,8 @@ class Pair:
             return "too few rows"
         if self.constant is None and self.ground.share < LEAST_SHARE:
             return "no common ground"
+        if all(map(math.isnan, self.ground.errors)):
+            return "needs the rows"
         return None
 
     @property
@@ -286,12 +288,25 @@ def _too_few(found: CommonGround, pair: Pair, own: bool) -> str:
     )
 
 
+def _needs_rows(found: CommonGround, pair: Pair, own: bool) -> str:
+    form = form_of([found.first_value, found.second_value, found.difference])
+    first, second, both = (
+        number(value, form) for value in (found.first_value, found.second_value, found.difference)
+    )
+    return (
+        f"At equal predictions the value of {found.first} is {first}, that of {found.second} "
+        f"{second} (difference {both}). A verdict needs another pass over the rows, which ckce.scan "
+        "makes: these are sums."
+    )
+
+
 _SENTENCES = {
     "different": _different,
     "not shown": _not_shown,
     "depends on settings": _depends,
     "no common ground": _no_ground,
     "too few rows": _too_few,
+    "needs the rows": _needs_rows,
 }
 
 

@@ -185,20 +185,6 @@ class Fourier(Method):
         gamma = 1.0 if rows.bandwidth is None else rows.bandwidth
         return self.draw(rows.shape[1], rows.kernel, gamma, rows.seed)
 
-    def halves(self, rows: Rows) -> tuple[Fourier, Fourier] | None:
-        """The same with the first and with the second half of the frequencies.
-
-        Each has twice the variance of all of them, so half of the difference of the two values
-        estimates the error that the draw makes.
-        """
-        frequencies = self._draw_for(rows)
-        middle = len(frequencies) // 2
-        if middle == 0:
-            return None
-        plain = replace(self, n_frequencies=100, sampler="gaussian")
-        first, second = frequencies[:middle], frequencies[middle:]
-        return replace(plain, frequencies=first), replace(plain, frequencies=second)
-
 
 @dataclass(frozen=True)
 class FourierMap(FeatureMap):

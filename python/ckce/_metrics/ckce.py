@@ -6,6 +6,9 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ckce import _core
 from ckce._input import KernelLike, warn
 from ckce._methods import Cholesky, Exact, Fourier, Landmarks, Method, better_method, iterates
@@ -176,12 +179,17 @@ def solve(
 
 
 def feature_error(solution: _core.Solution) -> float | None:
-    """How far random features may have moved the value: a jackknife over groups of them."""
-    values, n = solution.replicates, len(solution.replicates)
+    """How far random features may have moved the value; none if that is not known."""
+    return jackknife(solution.value, solution.replicates)
+
+
+def jackknife(value: float, replicates: NDArray[np.float64]) -> float | None:
+    """Error of a value by the draw of its frequencies, from the values without each group of them."""
+    n = len(replicates)
     if n == 0:
         return None
-    bias = (n - 1) * (values.mean() - solution.value)
-    variance = (n - 1) * values.var()
+    bias = (n - 1) * (replicates.mean() - value)
+    variance = (n - 1) * replicates.var()
     return float(math.sqrt(bias**2 + variance))
 
 

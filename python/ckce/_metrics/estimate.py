@@ -254,13 +254,13 @@ class Estimate:
 
 def estimate_of(problem: Problem, progress: bool | None = None, level: float = 0.95) -> Estimate:
     """The estimate of a settled problem."""
-    return estimate_and_problem(problem, progress, level)[0]
+    return estimate_and_solution(problem, progress, level)[0]
 
 
-def estimate_and_problem(
+def estimate_and_solution(
     problem: Problem, progress: bool | None = None, level: float = 0.95
-) -> tuple[Estimate, Problem]:
-    """The estimate, and the problem that was solved: "auto" may have changed its method."""
+) -> tuple[Estimate, Problem, list[_core.Solution]]:
+    """The estimate, the problem that was solved ("auto" may have changed its method), its solutions."""
     problem, solved = solve(problem, full=True, progress=progress)
     samples, solutions = problem.samples, [each.solution for each in solved]
     parts = problem.n_parts
@@ -300,7 +300,7 @@ def estimate_and_problem(
         level=level,
         n_groups=samples.n_groups,
     )
-    return estimate, problem
+    return estimate, problem, solutions
 
 
 def _per_class(problem: Problem, solutions: list[_core.Solution]) -> NDArray[np.float64] | None:

@@ -27,5 +27,10 @@ from ckce._problem.reduction import (
     reduce_samples,
     top_label,
 )
-from ckce._problem.regularization import Regularization, check_regularization, choose_by_loo
+from ckce._problem.regularization import (
+    Regularization,
+    check_regularization,
+    choose_by_loo,
+    default_regularization,
+)
 from ckce._problem.signature import Signature

@@ -18,6 +18,7 @@ from ckce._scan.columns import suggest
 from ckce._scan.formats import File, Rows, Source, find_file, is_array_file, open_source, suffix_of
 
 if TYPE_CHECKING:
+    from ckce._compare.verdict import CommonGround
     from ckce._stream.accumulator import CKCEAccumulator
 
 Batch = tuple[Any, ...]
@@ -230,6 +231,59 @@ class Scan:
             accumulator.update(*batch)
         return accumulator
 
+    def compare(
+        self,
+        other: Scan,
+        *,
+        names: tuple[str, str] = ("A", "B"),
+        level: float = 0.95,
+        regularization: float | None = None,
+        **options: Any,
+    ) -> CommonGround:
+        """Two models at equal predictions, at the memory of a batch of each.
+
+        Parameters
+        ----------
+        other : Scan
+            The files of the other model. Rows are paired: row i is the same case in both.
+        names : tuple of two str
+            Names of the models.
+        level : float
+            Level of the interval.
+        regularization : float, optional
+            lambda; by default n^(-1/4).
+        **options
+            Of `GroundAccumulator.from_sample`: ``bandwidth``, ``reduction``, ``kernel``, ...
+
+        Returns
+        -------
+        CommonGround
+            As `common_ground` gives it. Up to 2000 rows it is the same to rounding; above, landmarks
+            and the median bandwidth come from `sample`, which costs a pass. The sums take one pass
+            more, the standard errors another one.
+
+        Examples
+        --------
+        >>> import ckce
+        >>> import numpy as np, os, tempfile
+        >>> rng = np.random.default_rng(0)
+        >>> good = rng.dirichlet([1, 1, 1], size=2000)
+        >>> y_true = (rng.random((2000, 1)) > good.cumsum(axis=1)[:, :2]).sum(axis=1)
+        >>> sharp = good**2 / (good**2).sum(axis=1, keepdims=True)
+        >>> path = os.path.join(tempfile.mkdtemp(), "both.npz")
+        >>> np.savez(path, good=good, sharp=sharp, labels=y_true)
+        >>> a, b = (ckce.scan(path, probs=name) for name in ("sharp", "good"))
+        >>> a.compare(b, names=("sharp", "good")).better
+        'good'
+        """
+        from ckce._compare.ground_stream import compare_scans
+
+        if not isinstance(other, Scan):
+            raise TypeError(f"other must be a Scan, got {type(other).__name__}")
+        return compare_scans(
+            self, other, names=names, level=level, regularization=regularization, options=options
+        )
+
 
 def places_of(scan: Scan) -> dict[str, str]:
     """What messages call labels, probs and weights."""
@@ -330,7 +384,7 @@ def scan(
     -------
     Scan
         Iterates over ``(labels, probs)`` with the memory of one batch; has ``n_classes``,
-        ``n_samples``, ``classes``, ``read()``, ``sample()`` and ``accumulate()``, so that
+        ``n_samples``, ``classes``, ``read()``, ``sample()``, ``compare()`` and ``accumulate()``, so that
         ``ckce.scan(path).accumulate().evaluate()`` evaluates files larger than memory.
 
     Notes
