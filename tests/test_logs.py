@@ -267,6 +267,18 @@ def test_a_folder_is_all_of_its_tasks(tmp_path):
     assert sizes == [30, 30, 30, 10]
 
 
+def test_a_sample_of_a_log(tmp_path):
+    folder = a_folder(tmp_path / "model")
+    scan = ckce.scan(folder, batch_size=30)
+    labels, choices = scan.sample(40)
+    rows = [(row, y) for row, y in zip(choices.probs.tolist(), labels.tolist(), strict=True)]
+    whole, all_choices = scan.read()
+    assert len(rows) == 40
+    assert all(row in zip(all_choices.probs.tolist(), whole.tolist(), strict=True) for row in rows)
+    with pytest.raises(TypeError, match="an array in a stream"):
+        scan.accumulate()
+
+
 def test_other_tasks_of_a_folder_are_left_out_by_name(tmp_path):
     folder = a_folder(tmp_path / "model")
     line = logs.lm_eval_lines(1)[0]
@@ -329,6 +341,8 @@ def token_files(folder, k):
 @pytest.mark.parametrize("file", ["vllm.jsonl", "openai.jsonl", "batch.jsonl", "arrays.npz"])
 def test_tokens_have_the_values_of_the_full_predictions(tmp_path, file, k):
     token_files(tmp_path, k)
+    labels, top = ckce.scan(tmp_path / "vllm.jsonl", batch_size=50).sample(60)
+    assert (len(labels), top.k) == (60, k)
     given = {"given_text": True} if file in ("openai.jsonl", "batch.jsonl") else {}
     log = ckce.read_log(tmp_path / file, **given)
     assert (len(log), log.y_prob.k, log.reduction) == (108, k, ckce.TopK(k))
@@ -414,6 +428,17 @@ def test_zstandard_is_named_where_it_is_missing(tmp_path, monkeypatch):
         ckce.read_log(path)
     write(tmp_path, json.dumps(logs.inspect_log(2)).encode(), "run.json")
     assert ckce.read_log(tmp_path).files == (str(tmp_path / "run.json"),)
+
+
+def test_a_member_that_grows_is_not_unpacked():
+    """A few bytes of Zstandard can be gigabytes; no more comes out than the archive declares."""
+    pytest.importorskip("zstandard")
+    import zstandard
+
+    large = zstandard.ZstdCompressor().compress(bytes(2**26))
+    from ckce._scan.inspect_ai import _decompressor
+
+    assert len(_decompressor()(large, 100)) == 100
 
 
 def test_of_twins_one_is_read(tmp_path):

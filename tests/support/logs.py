@@ -222,7 +222,13 @@ def _broken_lm_eval():
         "acc of a half",
         as_lines(_edited(lines, 7, acc=0.5)),
         {},
-        "line 8 has acc 0.5, expected 0",
+        "line 8 has acc 0.5, a share",
+    )
+    yield (
+        "acc of 2",
+        as_lines(_edited(lines, 7, acc=2)),
+        {},
+        "line 8 has acc 2, expected 0 or 1",
     )
     yield "acc of one line only", as_lines(_edited(lines, 7, acc=None)), {}, "line 8 has nothing as"
     no_acc = [{k: v for k, v in line.items() if k != "acc"} for line in lines]
@@ -482,6 +488,15 @@ def _broken_inspect():
 
     yield "cut off", json.dumps(log).encode()[:-40], {}, "is not JSON: it is cut off"
     yield "not finished", json.dumps(log | {"status": "error"}).encode(), {}, "status 'error'"
+    shuffled = {"steps": [{"solver": "multiple_choice", "params": {"shuffle": True}}]}
+    yield (
+        "shuffled",
+        json.dumps(log | {"plan": shuffled}).encode(),
+        {},
+        "choices that the solver shuf",
+    )
+    several = {"steps": [{"solver": "multiple_choice", "params": {"multiple_correct": True}}]}
+    yield "several", json.dumps(log | {"plan": several}).encode(), {}, "with several right answers"
     yield "no samples", json.dumps(log | {"samples": None}).encode(), {}, "has no samples"
     yield (
         "all failed",

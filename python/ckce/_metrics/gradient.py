@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckce import _core
-from ckce._input import Kernel, KernelLike, TopKPredictions, check_bool, check_memory
+from ckce._input import Choices, Kernel, KernelLike, TopKPredictions, check_bool, check_memory
 from ckce._input.arrays import as_array
 from ckce._methods import Exact, Fourier, Landmarks, Method, iterates
 from ckce._methods.auto import AUTO_RANK, FOURIER_CLASSES, affords_exact
@@ -104,8 +104,8 @@ def gradient(
            [-0.013 ,  0.013 ],
            [ 0.0295, -0.0295]])
     """
-    if isinstance(y_prob, TopKPredictions):
-        raise TypeError("y_prob must hold all classes here, got ckce.TopKPredictions")
+    if isinstance(y_prob, (TopKPredictions, Choices)):
+        raise TypeError(f"y_prob must hold all classes here, got ckce.{type(y_prob).__name__}")
     check_bool("debias", debias)
     check_bool("detach_kernel", detach_kernel)
     problem = settle(

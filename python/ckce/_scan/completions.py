@@ -67,7 +67,11 @@ def read(file: File, options: LogOptions) -> Part:
     if not tops:
         raise InputError(f"{file.name} has no position with log-probabilities")
     top = join_top_k(tops)
-    known = top.ranked().known
+    known, row = top.ranked().known, top.ranked().row
+    notes = []
+    if known < top.k - 1:
+        group = int(np.concatenate(groups)[row])
+        notes.append(f"k is {known}, because a position of response {group} has no more entries")
     return Part(
         task_of(file),
         np.concatenate(tokens),
@@ -76,6 +80,7 @@ def read(file: File, options: LogOptions) -> Part:
         ids,
         np.concatenate(numbers),
         groups=np.concatenate(groups),
+        notes=tuple(notes),
     )
 
 

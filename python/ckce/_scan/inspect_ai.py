@@ -68,6 +68,7 @@ def read(file: File, options: LogOptions) -> Part:
         raise InputError(
             f"{file.name} has the status {shown(status)}; the run did not end: repeat it"
         )
+    _check_plan(file, header.get("plan"))
     task = member(object_of(member(header, "eval", file.name), file.name), "task", file.name)
     answers: dict[str, _Answer] = {}
     epochs: dict[str, Any] = {}
@@ -88,6 +89,20 @@ def read(file: File, options: LogOptions) -> Part:
     if not answers:
         raise InputError(f"{file.name} has no sample that was finished")
     return _part(file, str(task), list(answers.values()), failed, repeated, options)
+
+
+def _check_plan(file: File, plan: Any) -> None:
+    """Refuse shuffled choices: answer and target are logged in the old order, letters in the new."""
+    steps = plan.get("steps") if isinstance(plan, dict) else None
+    for step in steps if isinstance(steps, list) else []:
+        params = step.get("params") if isinstance(step, dict) else None
+        if isinstance(params, dict) and params.get("shuffle") not in (None, False):
+            raise InputError(
+                f"{file.name} has choices that the solver shuffled, so letters of tokens and targets differ; "
+                "shuffle the dataset instead (shuffle_choices)"
+            )
+        if isinstance(params, dict) and params.get("multiple_correct") is True:
+            raise InputError(f"{file.name} has questions with several right answers", OTHER_TASK)
 
 
 def _part(
@@ -293,7 +308,7 @@ def _content(file: File, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> byt
         )
     try:
         if info.compress_type == _ZSTANDARD:
-            data = _decompress(_raw(file.path, info), info.file_size)
+            data = bytes(_decompressor()(_raw(file.path, info), info.file_size + 1))
         else:
             data = archive.read(info)
     except (ImportError, MemoryError):
@@ -325,10 +340,11 @@ def has_zstandard() -> bool:
 
 
 def _decompressor() -> Any:
+    """A function of bytes and the most bytes that come out of them."""
     try:
         from compression import zstd  # of Python 3.14
 
-        return zstd.ZstdDecompressor()
+        return zstd.ZstdDecompressor().decompress
     except ImportError:
         pass
     try:
@@ -338,8 +354,4 @@ def _decompressor() -> Any:
             "this .eval log is compressed with Zstandard, which needs Python 3.14 or: pip install "
             '"ckce[logs]"; or convert the log to .json with inspect log convert'
         ) from None
-    return zstandard.ZstdDecompressor().decompressobj()
-
-
-def _decompress(data: bytes, size: int) -> bytes:
-    return bytes(_decompressor().decompress(data))[: size + 1]
+    return lambda data, most: zstandard.ZstdDecompressor().stream_reader(data).read(most)

@@ -424,6 +424,11 @@ def _log_likelihood(response: Any, where: str) -> float:
 def _answer(value: Any, name: str, where: str) -> bool:
     if isinstance(value, str):
         value = {"0": 0, "0.0": 0, "1": 1, "1.0": 1, "False": 0, "True": 1}.get(value, value)
+    if isinstance(value, float) and 0.0 < value < 1.0:
+        raise InputError(
+            f"{where} has {name} {shown(value)}, a share, as tasks with several right answers have",
+            OTHER_TASK,
+        )
     if isinstance(value, str) or not isinstance(value, (int, float)) or value not in (0, 1):
         raise InputError(f"{where} has {name} {shown(value)}, expected 0 or 1")
     return bool(value)

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ckce._input import check_bool, check_count, check_seed, listed
+from ckce._input import (
+    Choices,
+    TopKPredictions,
+    check_bool,
+    check_count,
+    check_seed,
+    join_choices,
+    join_top_k,
+    listed,
+)
 from ckce._methods import Landmarks
 from ckce._scan.columns import suggest
 from ckce._scan.formats import File, Rows, Source, find_file, is_array_file, open_source, suffix_of
@@ -194,7 +203,7 @@ class Scan:
                 here = np.flatnonzero(drawn < hashes.max())
             if not len(here):
                 continue
-            kept.append(tuple(np.asarray(array[here]) for array in batch))
+            kept.append(tuple(array[here] for array in batch))
             hashes = np.concatenate([hashes, drawn[here]])
             if len(hashes) > count:
                 best = np.sort(np.argpartition(hashes, count - 1)[:count])
@@ -301,7 +310,15 @@ def estimate_rows(scan: Scan) -> int:
 
 
 def _concatenated(batches: list[Batch]) -> Batch:
-    return tuple(np.concatenate(arrays) for arrays in zip(*batches, strict=True))
+    return tuple(_joined(arrays) for arrays in zip(*batches, strict=True))
+
+
+def _joined(parts: tuple[Any, ...]) -> Any:
+    if isinstance(parts[0], Choices):
+        return join_choices(list(parts))
+    if isinstance(parts[0], TopKPredictions):
+        return join_top_k(list(parts))
+    return np.concatenate(parts)
 
 
 def find_classes(
