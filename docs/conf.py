@@ -144,6 +144,7 @@ def reference_index() -> str:
 
 MODULES = {
     "integrations.sklearn": "scikit-learn: scorers",
+    "integrations.torch": "torch: a training loss",
     "integrations.torchmetrics": "torchmetrics: a metric",
     "integrations.dask": "Dask: arrays and directories of files",
     "reference": "The paper in plain NumPy",
