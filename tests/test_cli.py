@@ -523,6 +523,22 @@ def test_segments_reach_the_result(run):
         assert re.search(words, err), err
 
 
+def test_where_the_model_is_off(run):
+    write_files()
+    expected = ckce.evaluate(Y, SHARP, where=True).where
+    np.savez("sharp.npz", probs=SHARP, labels=Y)
+    code, out, err = run("score sharp.npz --where")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["where"] == json.loads(json.dumps(expected.to_dict()))
+    code, out, err = run("score sharp.npz --where --text")
+    assert (code, err) == (0, "")
+    assert f"1. {expected.lines[0]}" in out
+    run("stream preds.npz -o s.ckce --bandwidth 0.5")
+    code, _, err = run("score s.ckce --where")
+    assert code == 2
+    assert "argument --where: a state does not keep its rows" in err
+
+
 def test_groups_that_cannot_be(run):
     write_files()
     np.savez("grouped.npz", probs=Q, labels=Y, text=np.arange(150) % 25)

@@ -1,5 +1,7 @@
 """The page: complete, the same every time, harmless, and good in a browser."""
 
+import base64
+import hashlib
 import json
 import re
 import shutil
@@ -25,6 +27,7 @@ SECTIONS = [
     "what-to-do-next",
     "ckce-with-intervals",
     "reliability",
+    "where-it-is-off",
     "classes",
     "sensitivity",
     "how-to-read-it",
@@ -67,8 +70,9 @@ def test_all_sections_are_there_and_nothing_is_fetched():
     assert page.ids == SECTIONS
     assert page.open == []
     assert page.links == []
-    assert "script" not in page.tags
-    assert page.tags.count("svg") == 3 + 2  # two strips and their scale, two reliability diagrams
+    assert page.tags.count("script") == 1
+    # Two strips and their scale, two reliability diagrams, six curves of each model.
+    assert page.tags.count("svg") == 3 + 2 + 12
     assert page.tags.count("table") == 1 + 2 + 1  # models, classes of each, sensitivity
 
 
@@ -206,7 +210,7 @@ def test_names_are_escaped():
     ).made_by(EVIL)
     reader = Reader(page.html)
     assert reader.open == []
-    assert "script" not in reader.tags
+    assert reader.tags.count("script") == 1
     assert not re.search(r"[\x00\x1b\u202e]", page.html)
     assert json_of(page.html)["models"][0]["name"] in (EVIL, f"{EVIL}2")
 
@@ -226,6 +230,54 @@ def test_labels_may_differ_between_models():
     page = ckce.report(truths, {"a": Q, "b": SHARP}, sensitivity=False)
     data = {model["name"]: model for model in json_of(page.html)["models"]}
     assert data["b"]["accuracy"] == ckce.accuracy(Y[::-1], SHARP)
+
+
+def test_nothing_runs_but_the_script_of_the_page():
+    html = ckce.report(Y, Q, test=False).html
+    (script,) = re.findall(r"<script>(.*?)</script>", html, re.S)
+    assert script == files("ckce._report").joinpath("hover.js").read_text()
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    assert f'<meta http-equiv="Content-Security-Policy" content="{policy}">' in html
+
+
+@pytest.mark.parametrize("m", [2, 3, 10])
+def test_three_models_fit_into_400_kB(m):
+    y, q = sample(700, m, 1)
+    models = {f"model {k}": q**k / (q**k).sum(axis=1, keepdims=True) for k in (1, 2, 3)}
+    page = ckce.report(y, models, test=False)
+    assert len(page.html.encode()) < 400_000
+    pictures = {2: 1, 3: 4, 10: 6}[m]  # a curve; arrows and three classes; three ranks and classes
+    assert Reader(page.html).tags.count("svg") == 4 + 3 + 3 * pictures
+    for model in page.data["models"]:
+        where = model["where"]
+        drawn = len(where["curves"]) + len(where["classes"]) + (where["arrows"] is not None)
+        assert drawn == pictures
+        assert all(region["words"][1:] in page.html for region in where["worst_regions"])
+
+
+def test_the_headline_is_in_units_of_the_brier_score():
+    y, q = sample(1500, 2, 1)
+    off = np.clip(q**3 / (q**3).sum(axis=1, keepdims=True), 0, 1)
+    found = ckce.miscalibration(y, off)
+    assert found.shown
+    page = ckce.report(y, off, test=False)
+    assert f'<p class="lead">{found.headline} Errors finer' in page.html
+    both = ckce.report(y, {"off": off, "q": q}, sensitivity=False)
+    assert "<li><b>off</b>: Perfect recalibration would lower the Brier score by" in both.html
+    few = ckce.report(y[:40], q[:40], test=False)
+    assert "lead" not in few.html.split("</style>")[1]
+    assert "Where it is off" not in few.html
+
+
+def test_a_test_that_rejects_is_not_contradicted():
+    # The test finds it, the interval of the size does not.
+    page = ckce.report(Y, Q)
+    assert page.data["models"][0]["p_value"] < 0.05
+    assert page.data["models"][0]["where"]["miscalibration"]["low"] < 0
+    seen = page.html.partition("<details>")[0]
+    assert "This sample cannot tell how large the miscalibration is: at most" in seen
+    assert "No miscalibration is shown" not in seen
 
 
 def test_five_models_of_a_thousand_classes_fit_into_500_kB():
@@ -307,5 +359,24 @@ def test_in_a_browser(browser, tmp_path, theme):
         assert tab.evaluate(_CLIPPED) == []
     tab.emulate_media(media="print", color_scheme=theme)
     assert tab.evaluate(page_colour) == "rgb(255, 255, 255)"
+    tab.emulate_media(media="screen", color_scheme=theme)
+    strip = tab.locator("#where-it-is-off .hit").nth(12)
+    strip.scroll_into_view_if_needed()
+    strip.hover()
+    assert re.fullmatch(r"says 0\.\d+, is .* to .*", tab.locator("#say").inner_text())
+    assert strip.locator(".dot").evaluate("d => getComputedStyle(d).visibility") == "visible"
     assert tab.screenshot(full_page=True).startswith(b"\x89PNG")
+    context.close()
+
+
+def test_without_script_everything_is_there(browser, tmp_path):
+    path = tmp_path / "page.html"
+    ckce.report(Y, Q, test=False).save(path)
+    context = browser.new_context(java_script_enabled=False, offline=True)
+    tab = context.new_page()
+    tab.goto(path.as_uri())
+    for name in ("reliability", "where-it-is-off", "classes", "reproduce"):
+        assert tab.locator(f"section#{name} h2").is_visible()
+    assert tab.locator("#where-it-is-off svg").count() == 6
+    assert "says 0." in tab.locator("#where-it-is-off .hit title").first.text_content()
     context.close()

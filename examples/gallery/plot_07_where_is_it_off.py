@@ -2,7 +2,8 @@
 Where is the model off?
 =======================
 
-CKCE is a sum over classes, and every row has an influence on it. Both tell you where to look first.
+CKCE is a sum over classes, and every row has an influence on it. The witness says at which predictions the model is
+off, and in which direction. All of them tell you where to look first.
 """
 
 import matplotlib.pyplot as plt
@@ -31,10 +32,25 @@ ax.set(xlabel="digit", ylabel="contribution to CKCE", xticks=range(10))
 plt.show()
 
 # %%
-# The reliability diagram of the digit that contributes most: when the model is sure of it, it is often wrong.
-worst = int(estimate.per_class.argmax())
-ckce.reliability_diagram(y_new, probs, target=worst).plot()
+# The places where most is to be corrected, in words.
+witness = ckce.witness(y_new, probs)
+for region in witness.worst_regions():
+    print(region.words)
+
+# %%
+# The same without words: how often the predicted digit is right, and the second and third most probable one, against
+# the probability of each, with a simultaneous band.
+witness.plot()
 plt.show()
+
+# %%
+# The digits with the largest corrections, each against the rest.
+witness.plot("classes")
+plt.show()
+
+# %%
+# How large all of this is, in units of the Brier score.
+print(witness.miscalibration)
 
 # %%
 # The rows with the largest influence: the model is sure, and wrong.

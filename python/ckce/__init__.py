@@ -41,6 +41,7 @@ _ROOMS = {
         "log_loss",
     ),
     "_metrics.segments": ("Segment", "Segments"),
+    "_metrics.views": ("CorrectionArrows", "CorrectionCurve", "Where"),
     "_metrics.smooth_ece": ("smooth_ece",),
     "_metrics.witness": ("Correction", "Witness", "witness"),
     "_problem.bandwidth": ("median_bandwidth",),

@@ -133,6 +133,15 @@ from ckce._metrics.segments import (
 from ckce._metrics.smooth_ece import (
     smooth_ece as smooth_ece,
 )
+from ckce._metrics.views import (
+    CorrectionArrows as CorrectionArrows,
+)
+from ckce._metrics.views import (
+    CorrectionCurve as CorrectionCurve,
+)
+from ckce._metrics.views import (
+    Where as Where,
+)
 from ckce._metrics.witness import (
     Correction as Correction,
 )

@@ -59,6 +59,7 @@ _OPTIONS = {
     "n_bins": "bins",
     "level": "level",
     "test": "test",
+    "where": "where",
     "n_threads": "threads",
 }
 
@@ -89,7 +90,7 @@ def score(args: argparse.Namespace) -> Output:
             "of one, or use ckce compare for several models"
         )
     if any(Path(path).suffix == STATE for path in args.files):
-        for option in ("groups", "by"):
+        for option in ("groups", "by", "where"):
             if getattr(args, option) is not None:
                 raise UsageError(
                     f"argument --{option}: a state does not keep its rows; score the files of "
@@ -128,13 +129,15 @@ def _evaluation_output(evaluation: Any, files: list[str]) -> Output:
     names = ", ".join(map(printable, files))
     numbers = evaluation.to_dict()
     debiased = numbers["ckce_debiased"]
-    segments = getattr(evaluation, "segments", None)
-    if segments is not None:
-        numbers["segments"] = segments.to_dict()
-        evaluation = dataclasses.replace(evaluation, segments=None)
+    segments, where = (getattr(evaluation, part, None) for part in ("segments", "where"))
+    if segments is not None or where is not None:
+        numbers["segments"] = None if segments is None else segments.to_dict()
+        numbers["where"] = None if where is None else where.to_dict()
+        evaluation = dataclasses.replace(evaluation, segments=None, where=None)
 
     def text(style: Style) -> str:
-        return f"{style('cyan', names)}\n{style.facts(str(evaluation))}{_by(segments, style)}"
+        facts = f"{style('cyan', names)}\n{style.facts(str(evaluation))}"
+        return facts + _by(segments, style) + ("" if where is None else f"\n\n{where!r}")
 
     return Output(
         text=text,

@@ -373,6 +373,12 @@ def _add_scores(commands: Any) -> None:
     score.add_argument("--shards", action="store_true", help="the files are parts of one data set")
     _add_bins(score, "bins of the ECE; default: 15, and 10 for each class on the simplex")
     _add_answers(score)
+    score.add_argument(
+        "--where",
+        action="store_const",
+        const=True,
+        help="say where the model is off: the regions of predictions with the largest corrections",
+    )
     compare = _add_command(
         commands,
         "compare",

@@ -259,6 +259,7 @@ def _comparison(
         n_groups=best.n_groups,
         signature=str(first.signature.but("compare", **words)),
         _rerun=partial(_differences_at, grounds),
+        _problems={name: evaluated[name].problem for name in names},
     )
 
 

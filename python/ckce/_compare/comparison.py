@@ -11,6 +11,7 @@ from ckce._compare.sensitivity import Sensitivity, run_sensitivity
 from ckce._compare.verdict import CommonGround
 from ckce._metrics.estimate import Estimate
 from ckce._metrics.segments import Segments
+from ckce._problem import Problem
 from ckce._results import Column, Table, by_groups, finite, load_pandas, model_columns
 
 if TYPE_CHECKING:
@@ -146,6 +147,7 @@ class Comparison:
     estimates: Mapping[str, Estimate] = field(repr=False, compare=False)
     # differences(pairs, bandwidth, regularizations) at equal predictions
     _rerun: Callable[..., list[list[float]]] = field(repr=False, compare=False)
+    _problems: Mapping[str, Problem] = field(repr=False, compare=False)
     segments: Segments | None = None
 
     @property

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from ckce._input import check_level, check_samples, check_segments, take_column
+from ckce._input import check_bool, check_level, check_samples, check_segments, take_column
 from ckce._methods import Method
 from ckce._metrics.calibration_test import CalibrationTest, check_test, of_test, run_test
 from ckce._metrics.ece import TITLES, VARIANTS, EceEstimate, ece_estimate_of
@@ -15,6 +15,7 @@ from ckce._metrics.jkce import JkceEstimate, jkce_estimate_of
 from ckce._metrics.scores import BrierDecomposition, brier_decomposition_of, scores_of
 from ckce._metrics.segments import Segments, segments_of
 from ckce._metrics.smooth_ece import smooth_ece_of
+from ckce._metrics.views import Where, where_of
 from ckce._problem import ReductionLike, check_reduction, check_settings, problem_of
 from ckce._results import (
     FEW_ROWS,
@@ -47,6 +48,7 @@ def evaluate(
     sample_weight: Any = None,
     groups: Any = None,
     by: Any = None,
+    where: bool = False,
     labels: Any = None,
     random_state: int = 0,
     input: str = "probs",
@@ -82,6 +84,9 @@ def evaluate(
         a table `y_prob`. All segments share the bandwidth and lambda of all rows; their intervals
         hold for all segments at once (Sidak). Segments with fewer than 50 rows are named and have no
         value.
+    where : bool
+        Whether to say where the model is off: the worst regions in words and the numbers of the
+        pictures, see `witness`. They cost a few times `estimate`.
     y_true, y_prob, kernel, bandwidth, regularization, sample_weight, labels, random_state,
     input, normalize, n_threads, progress
         As in `ckce`.
@@ -115,6 +120,7 @@ def evaluate(
     ECE (smooth)       0.1135   of the second class, kernel width 0.1143
     signature         ckce|v0.1|method:exact|k:linear_gaussian|gamma:0.42426406871192857(median)|lam:n^-0.25|n:6|m:2|p:float64
     """
+    check_bool("where", where)
     by, y_prob = take_column(by, y_prob)
     level, resamples = check_level(level), check_test(test, regularization, groups)
     if resamples:
@@ -170,6 +176,7 @@ def evaluate(
         test=tested,
         level=level,
         segments=segments_of({"": (samples, problem)}, partitions, level),
+        where=where_of(problem, level) if where else None,
         **ece,
     )
 
@@ -205,6 +212,8 @@ class Evaluation:
         Level of the intervals.
     segments : Segments or None
         The same model segment by segment, if ``by`` was given.
+    where : Where or None
+        Where the model is off, if it was asked for and there are at least 50 rows.
     """
 
     n_samples: int
@@ -225,6 +234,7 @@ class Evaluation:
     test: CalibrationTest | None = field(default=None, repr=False)
     level: float = 0.95
     segments: Segments | None = field(default=None, repr=False)
+    where: Where | None = field(default=None, repr=False, compare=False)
 
     def _facts(self) -> Facts:
         c, j = self.ckce, self.jkce
@@ -276,13 +286,12 @@ class Evaluation:
 
     def __repr__(self) -> str:
         parts = [self._facts().text()]
-        if self.segments is not None:
-            parts.append(repr(self.segments))
+        parts += [repr(part) for part in (self.segments, self.where) if part is not None]
         return "\n\n".join(parts)
 
     def _repr_html_(self) -> str:
-        by = "" if self.segments is None else self.segments._repr_html_()
-        return self._facts().html() + by
+        parts = [part for part in (self.segments, self.where) if part is not None]
+        return "".join([self._facts().html(), *(part._repr_html_() for part in parts)])
 
     def to_dict(self) -> dict[str, float | int | str | None]:
         """All numbers, flat and ready for JSON; what is not finite becomes None."""

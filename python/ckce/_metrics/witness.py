@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ckce import _core
-from ckce._input import check_count, check_level, check_memory, check_probs
+from ckce._input import check_choice, check_count, check_level, check_memory, check_probs
 from ckce._methods import Cholesky, Exact, Fourier, Landmarks, Method, choose_points
 from ckce._metrics.miscalibration import (
     LANDMARKS,
@@ -32,6 +32,9 @@ from ckce._problem import (
 )
 from ckce._problem.regularization import check_regularization
 from ckce._results import load_pandas, quantile
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Values = NDArray[np.float64]
 N_DRAWS = 499
@@ -336,6 +339,47 @@ class Witness:
         self._rows("miscalibration")
         return worded(self._smoothing, self._smoother[1], 0.95)
 
+    def plot(self, kind: str | None = None, ax: Axes | None = None) -> Any:
+        """Draw where the model is off, by the correction and its simultaneous band.
+
+        Parameters
+        ----------
+        kind : {"curve", "simplex", "ranks", "classes"}, optional
+            ``curve``: two classes, the frequency of the second one against its probability.
+            ``simplex``: three classes, arrows from predictions to what the labels ask for.
+            ``ranks``: the curves of the predicted class, the second and the third most probable one.
+            ``classes``: the curves of the six classes with the largest corrections, each against the
+            rest. By default the first of ``curve``, ``simplex`` and ``ranks`` that fits.
+        ax : matplotlib axes, optional
+            Where to draw a ``curve`` or a ``simplex``.
+
+        Returns
+        -------
+        Axes, or array of Axes
+
+        Notes
+        -----
+        Unless a bandwidth was given, pictures take 2.0 in place of the median distance, at which
+        curves are rough. ``correction(q)`` keeps the median.
+        """
+        from ckce._metrics.views import arrows_of, class_curves, curve_of, rank_curves
+        from ckce._plots import correction as pictures
+
+        fits = {2: "curve", 3: "simplex"}.get(self.n_classes)
+        known = ("ranks", "classes") if fits is None else (fits, "ranks", "classes")
+        kind = known[0] if kind is None else check_choice("kind", kind, known)
+        if ax is not None and kind in ("ranks", "classes"):
+            raise ValueError(
+                f"ax must be None with kind={kind!r}, which has a panel for each curve"
+            )
+        if kind == "curve":
+            return pictures.curve(curve_of(self), str(self.labels[1]), ax)
+        if kind == "simplex":
+            return pictures.arrows(arrows_of(self), ax)
+        if kind == "ranks":
+            return pictures.curves(rank_curves(self), "")
+        return pictures.curves(class_curves(self, 6), "class")
+
     def to_frame(self, q: Any = None) -> Any:
         """F and correction as a pandas DataFrame with a row for each prediction and class.
 
@@ -402,6 +446,23 @@ class Witness:
         if samples.m != self.n_classes:
             raise ValueError(f"q must have {self.n_classes} columns, got {samples.m}")
         return samples.probs
+
+
+def of_corrections(problem: Problem) -> Witness:
+    """Without F, which the correction does not need."""
+
+    def function(q: NDArray[np.floating]) -> Values:
+        return _function_of(problem, None)(q)
+
+    return Witness(
+        n_classes=problem.samples.m,
+        labels=_names(problem),
+        regularization=problem.regularization.value,
+        signature=str(problem.signature.but("witness")),
+        _function=function,
+        _problem=problem,
+        _n_threads=problem.n_threads,
+    )
 
 
 def _names(problem: Problem) -> tuple[Any, ...]:

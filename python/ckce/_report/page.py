@@ -3,23 +3,39 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from hashlib import sha256
 from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from ckce._metrics.miscalibration import FINER, in_points
 from ckce._report import pictures
-from ckce._results import Column, Table, advice, by_groups, harmless, lean, model_columns, percent
+from ckce._report.where import where_section
+from ckce._results import (
+    Column,
+    Table,
+    advice,
+    by_groups,
+    harmless,
+    lean,
+    model_columns,
+    number,
+    percent,
+)
 
 if TYPE_CHECKING:
     from ckce._compare.comparison import ComparedModel
     from ckce._compare.sensitivity import Sensitivity
     from ckce._metrics.segments import Segments
+    from ckce._metrics.views import Where
     from ckce._reliability.diagram import ReliabilityCurve
     from ckce._results.attribution import Attribution
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'"  # nothing is fetched, nothing runs
+# Nothing is fetched, and nothing runs but the script of this room.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{}'"
 
 
 @dataclass(frozen=True)
@@ -33,6 +49,7 @@ class Story:
     sentences: tuple[str, ...]
     survey: Sensitivity | None
     segments: Segments | None = None
+    where: dict[str, Where] = field(default_factory=dict)
 
     @property
     def level(self) -> float:
@@ -49,15 +66,22 @@ def page(story: Story) -> str:
         f"{kernel}, lambda {data['regularization']:.4g}"
     )
     subtitle = f"<p>{harmless(data['subtitle'])}</p>" if data["subtitle"] else ""
-    style = files("ckce._report").joinpath("style.css").read_text(encoding="utf-8")
+    style, script = (
+        files("ckce._report").joinpath(name).read_text(encoding="utf-8")
+        for name in ("style.css", "hover.js")
+    )
+    policy = _POLICY.format(b64encode(sha256(script.encode()).digest()).decode())
+    leads = [_size(story, model) for model in story.models] if len(story.models) == 1 else []
+    lead = "".join(f'<p class="lead">{harmless(words)}</p>' for words in leads if words)
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>{harmless(data['title'])}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n"
         f"<header><p>{harmless(data['title'])}</p>{subtitle}<h1>{harmless(data['headline'])}</h1>"
-        f"<p>{harmless(facts)}</p></header>\n{''.join(_sections(story))}</main>\n</body>\n</html>\n"
+        f"{lead}<p>{harmless(facts)}</p></header>\n{''.join(_sections(story))}</main>\n"
+        f"<script>{script}</script>\n</body>\n</html>\n"
     )
 
 
@@ -70,10 +94,12 @@ def _sections(story: Story) -> Iterator[str]:
     several = len(story.models) > 1
     if several:
         yield _section("Comparison", _sentences(story), _warnings(story.data))
-    yield _section("Models" if several else "Numbers", _table(story))
+    yield _section("Models" if several else "Numbers", _table(story), _sizes(story))
     yield _section("What to do next", _advice(story))
     yield _forest(story)
     yield _reliability(story)
+    if story.where:
+        yield _where(story)
     if story.segments is not None:
         yield _segments(story.segments)
     if story.blames:
@@ -103,6 +129,52 @@ def _forest(story: Story) -> str:
         f"<p>Filled: debiased CKCE{ranked} with its {percent(story.level)} interval. Hollow: CKCE "
         f"itself. {beside}Left is better.</p>",
         f"<figure>{pictures.forest(story.models, story.level)}</figure>",
+    )
+
+
+def _size(story: Story, model: ComparedModel) -> str:
+    """Miscalibration in units of the Brier score, in words; nothing of too few rows."""
+    where = story.where.get(model.name)
+    if where is None:
+        return ""
+    found = where.miscalibration
+    rejected = model.p_value is not None and model.p_value < 1.0 - story.level
+    if found.shown:
+        return f"{found.headline} {FINER[:1].upper()}{FINER[1:]}."
+    if not rejected:
+        return found.headline
+    most = max(found.high, found.high - found.value)
+    points = in_points(most, found.two_classes)
+    return (
+        f"This sample cannot tell how large the miscalibration is: at most {number(most)} of Brier "
+        f"score{found.subject} ({points:.1f} points)."
+    )
+
+
+def _sizes(story: Story) -> str:
+    """That of each model, where there are several."""
+    if len(story.models) == 1:
+        return ""
+    sizes = [(model.name, _size(story, model)) for model in story.models]
+    items = "".join(
+        f"<li><b>{harmless(name)}</b>: {harmless(words)}</li>" for name, words in sizes if words
+    )
+    return f"<ul>{items}</ul>" if items else ""
+
+
+def _where(story: Story) -> str:
+    parts = []
+    for k, model in enumerate(story.models):
+        if model.name in story.where:
+            name = f"<h3>{harmless(model.name)}</h3>" if len(story.models) > 1 else ""
+            parts.append(name + where_section(story.where[model.name], k % pictures.COLOURS))
+    return _section(
+        "Where it is off",
+        "<p>The regions of predictions where most is to be corrected, the worst first, and the "
+        "frequencies of the labels as smooth functions of the prediction, without bins. The bands are "
+        "simultaneous, so they are wider than those of single points; they hold where a frequency "
+        "changes smoothly. Grey: where the cases are.</p>",
+        *parts,
     )
 
 

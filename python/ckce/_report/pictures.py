@@ -1,6 +1,6 @@
 """The pictures of the report.
 
-They share their numbers with those of `_plots`, and nothing else: a page without scripts that fits
+They share their numbers with those of `_plots`, and nothing else: a page that needs no script and fits
 phones and paper, light and dark, has its shapes from SVG and HTML and its colours from CSS.
 """
 

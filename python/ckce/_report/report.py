@@ -16,6 +16,7 @@ from ckce._input import check_bool, check_positive, take_column, write_file
 from ckce._methods import Method
 from ckce._metrics.estimate import Estimate
 from ckce._metrics.evaluate import Evaluation, evaluate
+from ckce._metrics.views import Where, where_of
 from ckce._problem import ReductionLike
 from ckce._reliability.diagram import ReliabilityCurve, reliability_diagram
 from ckce._results import Attribution, finite, harmless, verdict
@@ -97,9 +98,11 @@ def report(
 ) -> Report:
     """A self-contained HTML page on the calibration of one model, or a comparison of several.
 
-    Headline, table, what to do next, forest plot with floors, reliability diagrams with counts,
-    contributions of the classes, sensitivity, how to read it, signature, and all numbers as JSON.
-    The page needs no network, no scripts and no other file, follows the reader's light or dark
+    Headline with the size of the miscalibration in units of the Brier score, table, what to do next,
+    forest plot with floors, reliability diagrams with counts, where the model is off, contributions
+    of the classes, sensitivity, how to read it, signature, and all numbers as JSON. The page needs
+    no network and no other file, is complete without its one small script (which shows values under
+    the pointer), follows the reader's light or dark
     theme, fits a phone, and prints.
 
     Parameters
@@ -221,6 +224,9 @@ def _of_several(
         data["sensitivity"] = survey.to_dict()
     blames = _blames(comparison.estimates)
     data["models"] = [_model_data(m, curves[m.name], blames.get(m.name)) for m in comparison.models]
+    found = {name: where_of(problem, level) for name, problem in comparison._problems.items()}
+    where = {name: each for name, each in found.items() if each is not None}
+    _add_where(data, where)
     return Story(
         data,
         comparison.models,
@@ -229,7 +235,16 @@ def _of_several(
         comparison.sentences,
         survey,
         comparison.segments,
+        where,
     )
+
+
+def _add_where(data: dict[str, Any], where: Mapping[str, Where]) -> None:
+    """What the pictures show, with the size of it, beside the other numbers of each model."""
+    for model in data["models"]:
+        if model["name"] in where:
+            found = where[model["name"]]
+            model["where"] = {"miscalibration": found.miscalibration.to_dict(), **found.to_dict()}
 
 
 def _of_one(
@@ -243,7 +258,7 @@ def _of_one(
 
     ((name, probs),) = y_prob.items()
     truth = y_true[name] if isinstance(y_true, Mapping) else y_true
-    evaluation = evaluate(truth, probs, level=level, **of_metric)
+    evaluation = evaluate(truth, probs, level=level, where=True, **of_metric)
     e, model = evaluation.ckce, _as_compared(name, evaluation, level)
     blames = _blames({name: e})
     data = {
@@ -262,7 +277,9 @@ def _of_one(
         "signature": e.signature,
         "segments": None if evaluation.segments is None else evaluation.segments.to_dict(),
     }
-    return Story(data, (model,), curves, blames, (), None, evaluation.segments)
+    where = {} if evaluation.where is None else {name: evaluation.where}
+    _add_where(data, where)
+    return Story(data, (model,), curves, blames, (), None, evaluation.segments, where)
 
 
 def _blames(estimates: Mapping[str, Estimate]) -> dict[str, Attribution]:

@@ -44,6 +44,35 @@ class Svg:
         """A circle."""
         self._add(f'circle cx="{self._x(x)}" cy="{_n(y)}" r="{_n(radius)}"', style, title)
 
+    def strip(
+        self,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        mark: tuple[float, float],
+        style: str,
+        title: str,
+    ) -> None:
+        """A place to point at: it says its title, and its mark shows."""
+        place = f'x="{_n(x)}" y="{_n(y)}" width="{_n(max(width, 0.0))}" height="{_n(height)}"'
+        dot = f'<circle class="dot {style}" cx="{_n(mark[0])}" cy="{_n(mark[1])}" r="3.5"/>'
+        words = f"<title>{harmless(title)}</title>"
+        self._parts.append(f'<g class="hit"><rect {place}/>{dot}{words}</g>')
+
+    def arrow(self, x1: float, y1: float, x2: float, y2: float, style: str) -> None:
+        """A line with a head, which is left out of short ones."""
+        length = math.hypot(x2 - x1, y2 - y1)
+        steps = f"M{_n(x1)} {_n(y1)}L{_n(x2)} {_n(y2)}"
+        if length > 2.0:
+            across, along = (x2 - x1) / length, (y2 - y1) / length
+            head = min(5.0, length)
+            for side in (0.5, -0.5):
+                x = x2 - head * (across - side * along)
+                y = y2 - head * (along + side * across)
+                steps += f"M{_n(x2)} {_n(y2)}L{_n(x)} {_n(y)}"
+        self._parts.append(f'<path class="{style}" d="{steps}"/>')
+
     def path(self, points: Iterable[tuple[float, float]], style: str) -> None:
         """Straight lines from point to point; not in fluid pictures."""
         steps = "L".join(f"{_n(x)} {_n(y)}" for x, y in points)
