@@ -753,6 +753,7 @@ def test_demo(run):
     assert time.process_time() - start < 10
     assert (code, err) == (0, "")
     assert "At equal predictions honest is better calibrated than the 2 others" in out
+    assert "In short: honest is better calibrated than the others." in out
     assert json.loads(run("demo --json")[1])["models"][0]["name"] == "honest"
     assert run("demo -o page.html --quiet")[:2] == (0, "page.html\n")
 
@@ -865,6 +866,7 @@ WRONG = [
     ("completion tcsh", 2, "argument SHELL must be one of 'bash', 'zsh', 'fish', got 'tcsh'"),
     ("plot preds.npz -o plot.gif", 2, "must end in .png or .svg or .pdf, got 'plot.gif'"),
     ("demo now", 2, "unexpected argument 'now'"),
+    ("compare a.ckce b.ckce", 2, "got the state a.ckce: rows are paired"),
     ("--vresion", 2, "unknown option '--vresion'; did you mean '--version'"),
 ]
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import ckce
-from ckce._cli.demo import NEXT_STEPS, STORY, made_up_models
+from ckce._cli.demo import MORAL, NEXT_STEPS, STORY, made_up_models
 from ckce._cli.logs import by_task, compare_logs, log_data, open_logs, score_log, told
 from ckce._cli.messages import UsageError, names_of
 from ckce._cli.methods import method_options
@@ -216,6 +216,12 @@ def _comparison_output(comparison: Any, data: dict[str, Any]) -> Output:
 
 def compare(args: argparse.Namespace) -> Output:
     """Rank models."""
+    states = [path for path in args.files if Path(path).suffix == STATE]
+    if states:
+        raise UsageError(
+            f"compare takes files of predictions, got the state {states[0]}: rows are paired, and a "
+            "state holds none; use ckce score for the values of a state"
+        )
     if len(args.files) == 1 and args.probs is not None:
         raise UsageError(
             "compare takes at least 2 files, one for each model, got 1 with --probs; use ckce score "
@@ -380,8 +386,14 @@ def demo(args: argparse.Namespace) -> Output:
         title = "Three made-up models"
         page = ckce.report(y_true, models, title=title, n_threads=args.threads)
         return _saved(page.made_by(args.command), args.output)
-    output = _comparison_output(ckce.compare(y_true, models, n_threads=args.threads), {})
-    return output._replace(text=lambda style: STORY + output.text(style) + style("dim", NEXT_STEPS))
+    comparison = ckce.compare(y_true, models, n_threads=args.threads)
+    output = _comparison_output(comparison, {})
+    moral = MORAL.format(best=" and ".join(comparison.best))
+    return output._replace(
+        text=lambda style: (
+            STORY + output.text(style) + style("bold", moral) + style("dim", NEXT_STEPS)
+        )
+    )
 
 
 def completion(args: argparse.Namespace) -> Output:

@@ -9,6 +9,10 @@ STORY = (
     "Three made-up models of the same cases. Labels were drawn from the probabilities of honest;\n"
     "boastful and timid rank the classes alike, but are too sure and not sure enough.\n\n"
 )
+MORAL = (
+    "\n\nIn short: {best} is better calibrated than the others. Where it says 70 %, it is right in about\n"
+    "70 % of the cases; boastful is right less often than it says, timid more often."
+)
 NEXT_STEPS = "\n\nnext: ckce score preds.npz, ckce compare a.npz b.npz, ckce demo -o report.html"
 
 

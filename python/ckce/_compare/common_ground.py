@@ -11,7 +11,7 @@ from ckce._compare.ground import GroundMap, Grounds
 from ckce._compare.guard_rails import is_constant
 from ckce._compare.models import check_models, shared_problems
 from ckce._compare.verdict import CommonGround, Pair, judge
-from ckce._input import KernelLike, Samples, check_level
+from ckce._input import InputError, KernelLike, Samples, check_level
 from ckce._problem import (
     Problem,
     ReductionLike,
@@ -154,10 +154,13 @@ def check_ground(settings: Settings) -> None:
     """Refuse a kernel that has no Gaussian part to balance."""
     kernel = settings.kernel
     if kernel.spectrum != "gaussian":
-        raise ValueError(
+        raise InputError(
             "kernel must have a Gaussian part where models are compared at equal predictions "
-            f"('linear_gaussian' or 'gaussian'), got {kernel}; use ckce.estimate for values of "
-            "single models"
+            f"('linear_gaussian' or 'gaussian'), got {kernel}",
+            (
+                "single_models",
+                "use ckce.estimate, with one bandwidth for all, for the values of single models",
+            ),
         )
 
 
