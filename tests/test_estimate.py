@@ -262,3 +262,12 @@ def test_an_estimate_does_not_change():
     e = ckce.estimate(*sample(20, 3))
     with pytest.raises(dataclasses.FrozenInstanceError):
         e.value = 0.0
+
+
+@pytest.mark.parametrize("method", ["exact", "fourier"])
+def test_the_floor_of_rows_in_half_precision_with_the_label_kernel_of_no_label_kernel(method):
+    y, q = sample(200, 5)
+    q = q.astype(np.float16)  # rows miss the sum of 1 by up to 1e-3
+    none, eye = (ckce.estimate(y, q, method=method, label_kernel=ell) for ell in (None, np.eye(5)))
+    assert eye.floor == pytest.approx(none.floor, rel=1e-13)
+    assert eye.value == pytest.approx(none.value, rel=1e-13)

@@ -79,6 +79,21 @@ def test_iteration_with_weights_and_label_kernels(kernel, general, weighted):
     assert deviation <= 1e-5 * np.abs(direct.influence).max()
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_random_probes_find_what_a_factor_of_512_columns_misses(weighted):
+    # The spectrum of this kernel decays slowly: without probes the error is 4e-2 of the term.
+    y, q = sample(2500, 3)
+    more = {"kernel": "laplace", "bandwidth": 0.7, "full": True}
+    if weighted:
+        more["weights"] = np.random.default_rng(1).uniform(0.5, 2, 2500)
+    direct, solved = (solve(y, q, iterate=iterate, **more) for iterate in (False, True))
+    assert solved.debias_rank == 512
+    assert 0 < solved.debias_error <= 1e-3 * direct.debias
+    for name in ("debias", "floor"):
+        assert abs(getattr(solved, name) - getattr(direct, name)) <= solved.debias_error
+        assert getattr(solved, name) == pytest.approx(getattr(direct, name), rel=4e-4, abs=0)
+
+
 @pytest.mark.parametrize("edge", EDGES)
 @pytest.mark.parametrize("kernel", OWN_PART)
 def test_iteration_on_edge_data(kernel, edge):

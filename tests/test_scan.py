@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import os
 import struct
 import warnings
 import zipfile
@@ -691,6 +692,7 @@ def test_files_that_are_not_arrow(tmp_path, suffix):
 
 def test_paths(tmp_path):
     path = write_npz(tmp_path / "preds.npz", probs=Q, labels=Y)
+    assert ckce.scan(os.fsencode(path)).n_samples == len(Y)  # bytes are one path, not a sequence
     with pytest.raises(FileNotFoundError, match=r"pred\.npz does not exist; did you mean 'preds"):
         ckce.scan(tmp_path / "pred.npz")
     with pytest.raises(IsADirectoryError, match=r"is a directory; pass its files, such as 'preds"):

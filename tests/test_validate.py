@@ -6,7 +6,7 @@ from catalogue import Q, W, Y, changed, kernel, scaled
 from shared import sample
 
 import ckce
-from ckce._input.words import InputError, InputTypeError
+from ckce._input.words import InputError, InputTypeError, shown
 
 
 def test_the_first_row_is_named_whatever_the_threads():
@@ -175,3 +175,38 @@ def test_frames_name_their_columns(library):
         ckce.ckce(words, frame("cab"))
     turned = frames.Series(np.array(["c", "a", "b"])[Y])
     assert ckce.ckce(turned, frame("cab"), labels=["c", "a", "b"]) == ckce.ckce(Y, Q)
+
+
+def test_long_values_are_cut_and_numpy_scalars_are_plain():
+    assert shown(np.str_("1.0")) == "'1.0'"
+    assert shown(np.int64(3)) == "3"
+    assert shown(10**400) == "1" + 39 * "0" + "... (401 characters)"
+    assert shown(10**5000) == "an integer of thousands of digits"
+    with pytest.raises(ValueError, match=r"y_true row 0 is '1\.0', which is not in labels"):
+        ckce.ckce(np.array(["1.0"] * len(Y)), Q, labels=["a", "b", "c"])
+    for option in ("bandwidth", "regularization", "random_state", "n_threads"):
+        with pytest.raises(ValueError, match=f"{option} must be .*, got an integer of thousands"):
+            ckce.ckce(Y, Q, **{option: 10**5000})
+    with pytest.raises(ValueError, match="n_frequencies must be below"):
+        ckce.Fourier(10**400)
+    names = [f"class {j}" for j in range(len(Q[0]))]
+    with pytest.raises(ValueError, match=r"labels are 'class 0', 'class 1', 'class 2'$"):
+        ckce.ckce(Y, Q, labels=names)
+
+
+def test_bytes_are_text():
+    names = np.array([b"cat", b"dog", "\u00e9el".encode()])
+    with pytest.warns(UserWarning, match="sorted order, 'cat', 'dog', '\u00e9el'"):
+        assert ckce.ckce(names[Y], Q) == ckce.ckce(Y, Q)
+    assert ckce.ckce(names[Y], Q, labels=names) == ckce.ckce(Y, Q)
+
+
+def test_a_list_of_strings_and_numbers_keeps_its_kinds():
+    """NumPy writes NaN among strings as 'nan', and 1 as '1'."""
+    y, q = sample(60, 3)
+    ids = [str(i % 20) for i in range(60)]
+    for i, wrong in ((3, float("nan")), (4, None)):
+        with pytest.raises(ValueError, match=f"groups row {i} is missing"):
+            ckce.estimate(y, q, groups=[*ids[:i], wrong, *ids[i + 1 :]])
+    mixed = [i % 20 if i % 2 else f"{i % 20 + 1}" for i in range(60)]
+    assert ckce.estimate(y, q, groups=mixed).n_groups == 20

@@ -38,8 +38,7 @@ class Selection {
     Index j = 0;
     bar_ = bar;
     for (; j + kAtOnce <= m; j += kAtOnce) {
-      Bits reach = 0;  // bit i: entry j + i reaches the bar
-      for (Index i = 0; i < kAtOnce; ++i) reach |= row[j + i] >= bar_ ? Bits{1} << i : Bits{0};
+      Bits reach = reaching(row + j, bar_);
       for (; reach != 0; reach &= reach - 1) add(row, j + lowest_bit(reach));
       if (size_ > capacity_) drop();
     }
@@ -101,6 +100,22 @@ class Selection {
     for (Index i = 0; i < groups; ++i)
       if (ranks_[as_size(i)] == k_ - 1) bar = best[i];
     return bar;
+  }
+
+  // Bit i: entry i of kAtOnce reaches the bar.
+  static Bits reaching(const T* entries, T bar) {
+#if defined(__AVX512F__)
+    if constexpr (std::is_same_v<T, float>) {
+      const __m512 least = _mm512_set1_ps(bar);
+      const auto half = [&](Index i) -> Bits {
+        return _mm512_cmp_ps_mask(_mm512_loadu_ps(entries + i), least, _CMP_GE_OQ);
+      };
+      return half(0) | half(16) << 16;
+    }
+#endif
+    Bits reach = 0;
+    for (Index i = 0; i < kAtOnce; ++i) reach |= entries[i] >= bar ? Bits{1} << i : Bits{0};
+    return reach;
   }
 
   static Index lowest_bit(Bits bits) {
@@ -225,7 +240,20 @@ class Reader {
     return row_.data();
   }
 
+  // Row i is read soon: memory delivers it while the row before is ranked.
+  void expect(Index i) const {
+#if defined(__GNUC__)
+    if (!in_rows_ || i >= probs_.n || probs_.m > kExpected) return;
+    const char* row = probs_.data + i * probs_.row_stride;
+    for (Index byte = 0; byte < probs_.m * static_cast<Index>(sizeof(T)); byte += 64)
+      __builtin_prefetch(row + byte);
+#else
+    static_cast<void>(i);
+#endif
+  }
+
  private:
+  static constexpr Index kExpected = 2048;  // entries of a row that stay in L1
   using Strip = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;
   const Probs& probs_;
   bool in_rows_;
@@ -253,6 +281,7 @@ Report top_k_as(const Samples& samples, Index k, double sum_tolerance, double* k
         const Index rows = std::min(kPanel, last - begin);
         for (Index i = 0; i < rows; ++i) {
           const Index row = begin + i;
+          reader.expect(row + 1);
           selection.select(reader.row(row), samples.m(), sum[i], smallest[i]);
           ranks[row] = selection.write(samples.labels[row], kept + row * (k + 1));
         }

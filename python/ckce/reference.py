@@ -385,8 +385,8 @@ def floor(
 ) -> float:
     """Mean of CKCE over labels drawn from the predictions.
 
-    sum_i A_ii (sum_j q_ij L_jj - q_i' L q_i); the bracket is ``1 - |q_i|^2`` for the
-    Kronecker kernel.
+    sum_i A_ii (sum_j q_ij L_jj / sum_j q_ij - q_i' L q_i); the bracket is ``1 - |q_i|^2`` for the
+    Kronecker kernel, also for rows whose sum is 1 up to rounding only.
     Parameters as in `ckce`; `y_true` is not used.
 
     Returns
@@ -397,7 +397,9 @@ def floor(
     k, inverse, _ = _dual(y_prob, kernel, bandwidth, regularization, _weights(sample_weight, n))
     a = inverse @ k @ inverse
     ell = _label_gram(label_kernel, m)
-    return float(sum(a[i, i] * (q @ np.diag(ell) - q @ ell @ q) for i, q in enumerate(y_prob)))
+    return float(
+        sum(a[i, i] * (q @ np.diag(ell) / q.sum() - q @ ell @ q) for i, q in enumerate(y_prob))
+    )
 
 
 def influence(

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/base/memory.hpp"
+#include "core/linalg/products.hpp"
 
 namespace ckce {
 
@@ -60,6 +61,23 @@ Matrix CellKernel::apply(const Matrix& z, Parallel& parallel) const {
   const Eigen::Vector2d sums = line_sums(z);
   for (Index c = 0; c < count(); ++c) out.col(c).head<2>() += line(c) * sums;
   return out;
+}
+
+double CellKernel::forms(const Matrix& z) const {
+  const Index k = nodes();
+  double sum = 0.0;
+  for (Index c = 0; c < count(); ++c) {
+    const auto place = [&](Index d) { return static_cast<Index>(cell(d) - cell(c)) * k; };
+    const Index rows = place(end(c) - 1) + k;
+    const Matrix m_z = product(coefficients_.topRows(rows), z.middleRows(c * k, k));  // M_dc z_c
+    for (Index d = c; d < end(c); ++d)
+      sum += (d > c ? 2.0 : 1.0) *
+             z.middleRows(d * k, k).cwiseProduct(m_z.middleRows(place(d), k)).sum();
+  }
+  if (!linear_) return sum;
+  Matrix sums = Matrix::Zero(2, z.cols());  // N'z
+  for (Index c = 0; c < count(); ++c) sums += line(c).transpose() * z.middleRows(c * k, 2);
+  return sum + sums.squaredNorm();
 }
 
 CellFunctions::CellFunctions(const std::vector<std::int64_t>& cells, std::vector<Matrix> series)

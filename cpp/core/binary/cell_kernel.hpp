@@ -37,6 +37,8 @@ class CellKernel {
   Eigen::Vector2d line_sums(const Matrix& z) const;
   // M z
   Matrix apply(const Matrix& z, Parallel& parallel) const;
+  // The sum of z'M z over several z, whose series stand below each other: (nodes cells, columns).
+  double forms(const Matrix& z) const;
 
  private:
   Grid grid_;

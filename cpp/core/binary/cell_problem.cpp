@@ -145,6 +145,19 @@ Vector CellProblem::solve_refined(const Vector& b, Parallel& parallel) const {
   return v + solve(rest);
 }
 
+double CellProblem::forms(const Matrix& b) const {
+  Matrix v = solve(b);
+  if (ridge_ <= kWellConditioned * sums_.weight) {
+    Parallel alone;
+    for (Index j = 0; j < b.cols(); ++j) v.col(j) = solve_refined(b.col(j), alone);
+  }
+  const Index k = kernel_.nodes();
+  Matrix z(k * kernel_.count(), v.cols());
+  for (Index c = 0; c < kernel_.count(); ++c)
+    z.middleRows(c * k, k) = product(basis(c), v.middleRows(begin(c), rank(c)));
+  return kernel_.forms(z);
+}
+
 Vector CellProblem::compress_residuals() const {
   Vector b(rank());
   for (Index c = 0; c < kernel_.count(); ++c) {
@@ -160,6 +173,7 @@ Vector CellProblem::compress_residuals() const {
 void CellProblem::compress(MatrixRef b) const {
   for (Index c = 0; c < kernel_.count(); ++c) {
     auto part = b.middleRows(begin(c), rank(c));
+    if (part.isZero(0.0)) continue;  // few rows of a group are in few cells
     if (dense(c)) solve_lower(basis_.middleCols(begin(c), rank(c)), part);
     Index j = 0;
     for (const Point& point : sums_.cell(kernel_.slot(c)).points)

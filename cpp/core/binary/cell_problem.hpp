@@ -59,6 +59,8 @@ class CellProblem {
   // The same for one column, with a step of iterative refinement where lambda is small: the update
   // alone loses digits where the Gaussian part is nearly linear too.
   Vector solve_refined(const Vector& b, Parallel& parallel) const;
+  // The sum of b'W K~ W b over the columns b. Products of matrices are faster than of vectors.
+  double forms(const Matrix& b) const;
   // F v  (rank,) -> (nodes, cells), and F'g back
   Matrix expand(const Vector& v) const;
   Vector project(const Matrix& g) const;

@@ -13,7 +13,8 @@ namespace ckce {
 namespace {
 
 constexpr Index kLargeGroup = 4096;  // rows whose tiles of K take longer than their cells
-constexpr Index kGroupStripe = 16;   // groups of a task
+constexpr Index kMostColumns = 64;   // groups of a task
+constexpr Index kMostUnknowns = Index{1} << 20;  // of all groups of a task, if they are several
 
 // b += w r a_i, or w r at the row's point
 class Places {
@@ -23,7 +24,8 @@ class Places {
       index_.emplace(problem.kernel().cell(c), c);
   }
 
-  void add(double p, double w_r, Vector& polynomials, Vector& b) const {
+  template <class Column>
+  void add(double p, double w_r, Vector& polynomials, Column b) const {
     const CellKernel& kernel = problem_.kernel();
     const std::int64_t cell = kernel.grid().cell(p);
     const auto found = index_.find(cell);
@@ -72,25 +74,24 @@ double debias_by_group(const CellProblem& problem, const CellSums& sums, const S
   const Groups& groups = *samples.groups;
   const Places places(problem, sums);
   double total = 0.0;
-  parallel.each(count_pieces(groups.count(), kGroupStripe), [&] {
-    return [&, b = Vector(problem.rank()), polynomials = Vector(problem.kernel().nodes()),
-            q = Matrix(1, 2)](Index task) mutable {
-      Parallel alone;
-      double sum = 0.0;
-      const Index last = std::min((task + 1) * kGroupStripe, groups.count());
-      for (Index g = task * kGroupStripe; g < last; ++g) {
-        b.setZero();
-        for (const Index row : groups.rows(g)) {
-          samples.probs.load(row, 1, q);
-          const double p = on_simplex(q(0, 0), q(0, 1));
-          const double r = (samples.labels[row] == 1 ? 1.0 : 0.0) - p;
-          places.add(p, samples.weight(row) * r, polynomials, b);
-        }
-        problem.compress(b);
-        sum += problem.form(problem.solve_refined(b, alone), alone);
-      }
-      parallel.in_turn(task, [&] { total += sum; });
-    };
+  // Together, because products of matrices are 10 times faster than those of vectors.
+  const Index together = std::clamp<Index>(kMostUnknowns / problem.rank(), 1, kMostColumns);
+  parallel.each(count_pieces(groups.count(), together), [&] {
+    return
+        [&, polynomials = Vector(problem.kernel().nodes()), q = Matrix(1, 2)](Index task) mutable {
+          const Index first = task * together;
+          Matrix b = Matrix::Zero(problem.rank(), std::min(together, groups.count() - first));
+          for (Index g = 0; g < b.cols(); ++g)
+            for (const Index row : groups.rows(first + g)) {
+              samples.probs.load(row, 1, q);
+              const double p = on_simplex(q(0, 0), q(0, 1));
+              const double r = (samples.labels[row] == 1 ? 1.0 : 0.0) - p;
+              places.add(p, samples.weight(row) * r, polynomials, b.col(g));
+            }
+          problem.compress(b);
+          const double sum = problem.forms(b);
+          parallel.in_turn(task, [&] { total += sum; });
+        };
   });
   return total;
 }

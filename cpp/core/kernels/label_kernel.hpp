@@ -21,10 +21,11 @@ struct LabelKernel {
     return product(r, factor).rowwise().squaredNorm();
   }
 
-  // The mean of r_i L r_i' over labels drawn from q_i: sum_j q_ij L_jj - q_i L q_i'
+  // The mean of r_i L r_i' over labels drawn from q_i: sum_j q_ij L_jj / sum_j q_ij - q_i L q_i'.
+  // Rows of half precision miss the sum of 1; with the quotient L = I gives 1 - |q_i|^2 for them.
   Vector spreads(const In& q) const {
     if (kronecker()) return (1.0 - q.rowwise().squaredNorm().array()).matrix();
-    return product(q, factor.rowwise().squaredNorm()) - norms(q);
+    return product(q, factor.rowwise().squaredNorm()).cwiseQuotient(q.rowwise().sum()) - norms(q);
   }
 };
 

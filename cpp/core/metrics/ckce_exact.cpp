@@ -10,59 +10,14 @@
 #include "core/metrics/ckce.hpp"
 #include "core/metrics/ckce_parts.hpp"
 #include "core/metrics/conjugate_gradients.hpp"
+#include "core/metrics/diagonal_terms.hpp"
 #include "core/metrics/preconditioner.hpp"
-#include "core/metrics/within_groups.hpp"
 
 namespace ckce {
 namespace {
 
-// w_i |r_i|^2 and w_i E|r_i|^2, (n,) each.
-struct RowNorms {
-  Vector norms;
-  Vector spreads;
-
-  RowNorms(const Samples& samples, const Panels& q, const LabelKernel& label)
-      : norms(samples.n()), spreads(samples.n()) {
-    for (Index i = 0; i < q.count(); ++i) {
-      const Index begin = i * kPanel;
-      const Index rows = q.rows(i);
-      const Vector w = weights_of(samples, begin, rows);
-      Matrix block = q.panel(i).topRows(rows);
-      spreads.segment(begin, rows) = label.spreads(block).cwiseProduct(w);
-      residuals_in_place(samples.labels + begin, block);
-      norms.segment(begin, rows) = label.norms(block).cwiseProduct(w);
-    }
-  }
-};
-
-// sum_i A_ii |r_i|^2 and the floor from a pivoted-Cholesky factor. What A = W K W misses is E /
-// ridge^2 to first order in E; that is added, and the rank doubles until it is 1e-3 of the term
-// (which leaves an error near 1e-4 of it). Of samples in groups the same with the blocks of the
-// groups, sum_g Tr R_g'A_gg R_g, whose blocks of E are K_gg - G_g G_g'.
-void add_diagonal_terms(const Gram& gram, const Samples& samples, const LabelKernel& label,
-                        double ridge, Solution& solution, Parallel& parallel) {
-  Cholesky factor(gram, Pivoting::kRandom, 0, parallel);
-  const RowNorms rows(samples, gram.points.q, label);
-  const Vector w = weights_of(samples, 0, samples.n());
-  const double form = samples.groups ? w.dot(within_groups(gram, samples, label, parallel)) : 0.0;
-  const Index most = most_debias_rank(samples.n(), samples.m());
-  for (Index rank = 128;; rank *= 2) {
-    factor.extend(gram, std::min(rank, most), 0.0, parallel);
-    const Vector residual = factor.residual();
-    const Solution low_rank =
-        ckce_features(factor, samples, label, ridge, Precision::kFloat64, true, parallel, false);
-    const double left = samples.groups
-                            ? form - w.dot(within_groups(factor, samples, label, parallel))
-                            : residual.dot(rows.norms);
-    const double missed = std::max(left, 0.0) / (ridge * ridge);
-    solution.debias = low_rank.debias + missed;
-    solution.floor = low_rank.floor + residual.dot(rows.spreads) / (ridge * ridge);
-    solution.debias_rank = factor.d();
-    solution.debias_error = missed;
-    if (missed <= kDebiasShare * solution.debias || factor.exhausted() || factor.d() >= most)
-      return;
-  }
-}
+// Of a system that others with the same matrix can follow at little cost.
+constexpr Index kFewIterations = 12;
 
 // How far the value may be off: what is left of both systems, rho and sigma, as computed and with
 // what rounding hides of it; what rounding moves in K V, in the correction by rho, and in the sums.
@@ -100,7 +55,8 @@ Solution ckce_by_iteration(const Kernel& kernel, const Samples& samples, const L
   const Gram gram{kernel, points};
   const Panels r = residual_panels(samples, points.q, label, [](double w) { return std::sqrt(w); });
   const WeightedGram weighted(gram, samples, parallel);
-  const Preconditioner preconditioner(gram, samples, ridge, parallel);
+  const Cholesky factor = preconditioning_factor(gram, samples.m(), parallel);
+  const Preconditioner preconditioner(factor, points, samples, ridge, parallel);
   const double r_norm = r.data().norm();
   const double r_error = residual_error(label, total_weight(samples), r_norm);
   const double round_off = 1e-15;
@@ -136,7 +92,8 @@ Solution ckce_by_iteration(const Kernel& kernel, const Samples& samples, const L
   solution.influence.resize(samples.n());
   for (Index i = 0; i < samples.n(); ++i) solution.influence[i] = v.x.row(i).dot(y.kx.row(i));
   finish_influence(solution.influence, samples, 2.0 * total_weight(samples) * ridge);
-  add_diagonal_terms(gram, samples, label, ridge, solution, parallel);
+  const bool easy = v.iterations <= kFewIterations;
+  add_diagonal_terms(gram, weighted, samples, label, ridge, easy, solution, parallel);
   solution.bound =
       finish_bound(solution.bound, solution.value, label, total_weight(samples), ridge);
   return solution;

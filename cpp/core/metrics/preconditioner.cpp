@@ -16,24 +16,31 @@ Index choose_rank(Index n, Index m) {
 
 }  // namespace
 
-Preconditioner::Preconditioner(const Gram& gram, const Samples& samples, double ridge,
-                               Parallel& parallel)
-    : samples_(samples),
-      points_(gram.points),
-      ridge_(ridge),
-      factor_(gram, Pivoting::kRandom, 0, parallel) {
-  factor_.extend(gram, choose_rank(gram.n(), samples.m()), 1e-10, parallel);
+Cholesky preconditioning_factor(const Gram& gram, Index m, Parallel& parallel) {
+  Cholesky factor(gram, Pivoting::kRandom, 0, parallel);
+  factor.extend(gram, choose_rank(gram.n(), m), 1e-10, parallel);
+  return factor;
+}
+
+Preconditioner::Preconditioner(const Cholesky& factor, const Points& points, const Samples& samples,
+                               double ridge, Parallel& parallel)
+    : samples_(samples), points_(points), ridge_(ridge), factor_(factor) {
   Matrix gg = Matrix::Zero(factor_.d(), factor_.d());
   sum_over_panels(gg, parallel, [&](Index i, Matrix& sum) { add_gram(sum, panel(i)); });
   solver_ = std::make_unique<RidgeSolver>(std::move(gg), ridge, parallel);
 }
 
-void Preconditioner::apply(const Panels& r, Panels& z, Parallel& parallel) const {
+Matrix Preconditioner::project(const Panels& r, Parallel& parallel) const {
   Matrix x = Matrix::Zero(factor_.d(), r.width());
   sum_over_panels(x, parallel, [&](Index i, Matrix& sum) {
     const Matrix g = panel(i);
     add_product_tn(sum, 1.0, g, r.panel(i).topRows(g.rows()));
   });
+  return x;
+}
+
+void Preconditioner::apply(const Panels& r, Panels& z, Parallel& parallel) const {
+  Matrix x = project(r, parallel);
   solver_->solve(x, parallel);
   parallel.each_striped(r.count(), stripe_of(r.count()), [&](Index i) {
     const Matrix g = panel(i);

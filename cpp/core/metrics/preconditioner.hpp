@@ -12,13 +12,20 @@
 
 namespace ckce {
 
+// A factor of as many columns as pay for themselves in products with K saved. O(n rank (m + rank))
+Cholesky preconditioning_factor(const Gram& gram, Index m, Parallel& parallel);
+
 class Preconditioner {
  public:
-  // O(n rank (m + rank))
-  Preconditioner(const Gram& gram, const Samples& samples, double ridge, Parallel& parallel);
+  // `factor` has rows for `points`, and stays with the caller. O(n rank^2)
+  Preconditioner(const Cholesky& factor, const Points& points, const Samples& samples, double ridge,
+                 Parallel& parallel);
 
   // z = (G G' + ridge I)^-1 r  (n, width)
   void apply(const Panels& r, Panels& z, Parallel& parallel) const;
+  // G'r and (G'G + ridge I)^-1 x  (rank, width)
+  Matrix project(const Panels& r, Parallel& parallel) const;
+  void solve(Matrix& x, Parallel& parallel) const { solver_->solve(x, parallel); }
 
  private:
   // total += the sum over panels of what add(panel, sum) adds, stripe by stripe in order.
@@ -29,7 +36,7 @@ class Preconditioner {
   const Samples& samples_;
   const Points& points_;
   double ridge_;
-  Cholesky factor_;
+  const Cholesky& factor_;
   std::unique_ptr<RidgeSolver> solver_;
 };
 

@@ -1,13 +1,13 @@
 """Arrays of any library become NumPy arrays of probabilities, columns and weights."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ckce._input.words import InputError, InputTypeError, listed, warn
+from ckce._input.words import InputError, InputTypeError, listed, shown, warn
 
 HALF_SUM_TOLERANCE = 5e-3
 LEAST_WEIGHT = 1e-100  # its square is not 0
@@ -39,11 +39,37 @@ def as_array(name: str, value: Any) -> NDArray[Any]:
         array = np.asarray(value)
     except ValueError as error:
         raise InputError(f"{name} must be a rectangular array: {error}") from None
+    except OverflowError:
+        raise InputError(f"{name} must hold numbers within the range of a float") from None
+    if array.dtype.kind == "S":
+        array = _as_text(name, array)
+    elif array.dtype.kind == "U" and isinstance(value, (list, tuple)) and not _all_text(value):
+        array = np.array(value, dtype=object)  # NumPy would write NaN as 'nan', and 1 as '1'
     if array.dtype.kind == "V" and array.dtype.name == "bfloat16":
         array = array.astype(np.float32)
     if array.dtype.kind == "T":  # strings of any length
         array = array.astype(object)
     return array
+
+
+def _as_text(name: str, array: NDArray[np.bytes_]) -> NDArray[np.str_]:
+    """Bytes as the text that they are."""
+    try:
+        return np.char.decode(array, "utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{name} must hold text in UTF-8, got {shown(bytes(error.object))}; decode it"
+        ) from None
+
+
+def _all_text(values: Sequence[Any]) -> bool:
+    """Whether a list, or a list of lists, holds strings only."""
+    return all(
+        _all_text(value)
+        if isinstance(value, (list, tuple))
+        else isinstance(value, (str, np.ndarray))
+        for value in values
+    )
 
 
 def is_half(original: Any, array: NDArray[Any]) -> bool:
@@ -238,7 +264,7 @@ def as_classes(labels: Any, m: int) -> NDArray[Any]:
             f"labels must name the {m} columns of y_prob, got an array of shape {classes.shape}"
         )
     if len(set(classes.tolist())) != m:
-        raise InputError(f"labels must be distinct, got {classes.tolist()}")
+        raise InputError(f"labels must be distinct, got {listed(classes.tolist())}")
     return classes
 
 
@@ -277,8 +303,9 @@ def _look_up(truth: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
     if unknown.any():
         row = int(np.argmax(unknown))
         raise InputError(
-            f"y_true row {row} is {truth[row]!r}, which is not in labels "
-            f"({int(unknown.sum())} of {len(indices)} rows are not); labels are {classes.tolist()}"
+            f"y_true row {row} is {shown(truth[row])}, which is not in labels "
+            f"({int(unknown.sum())} of {len(indices)} rows are not); labels are "
+            f"{listed(classes.tolist())}"
         )
     return indices
 

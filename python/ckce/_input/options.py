@@ -10,14 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckce._input.arrays import as_array
+from ckce._input.words import shown
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> str:
     """One of a few words."""
     if not isinstance(value, str):
-        raise TypeError(f"{name} must be one of {list(choices)}, got {value!r}")
+        raise TypeError(f"{name} must be one of {list(choices)}, got {shown(value)}")
     if value not in choices:
-        raise ValueError(f"{name} must be one of {list(choices)}, got {value!r}")
+        raise ValueError(f"{name} must be one of {list(choices)}, got {shown(value)}")
     return value
 
 
@@ -26,15 +27,23 @@ def check_positive(
 ) -> float:
     """A finite number above zero, from `low` to `high`."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} must be a number, got {value!r}")
-    number = float(value)
+        raise TypeError(f"{name} must be a number, got {shown(value)}")
+    number = _as_float(value)
     if not (math.isfinite(number) and number > 0.0):
-        raise ValueError(f"{name} must be positive and finite, got {value!r}")
+        raise ValueError(f"{name} must be positive and finite, got {shown(value)}")
     if number < low:
-        raise ValueError(f"{name} must be at least {low:g}, got {value!r}{why}")
+        raise ValueError(f"{name} must be at least {low:g}, got {shown(value)}{why}")
     if number > high:
-        raise ValueError(f"{name} must be at most {high:g}, got {value!r}{why}")
+        raise ValueError(f"{name} must be at most {high:g}, got {shown(value)}{why}")
     return number
+
+
+def _as_float(value: numbers.Real) -> float:
+    """The number; integers beyond every float are infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def check_bandwidth(value: object) -> float:
@@ -45,9 +54,11 @@ def check_bandwidth(value: object) -> float:
 def check_count(name: str, value: object) -> int:
     """An integer of at least one."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"{name} must be an integer, got {value!r}")
+        raise TypeError(f"{name} must be an integer, got {shown(value)}")
     if value < 1:
-        raise ValueError(f"{name} must be at least 1, got {value!r}")
+        raise ValueError(f"{name} must be at least 1, got {shown(value)}")
+    if int(value) >= 2**63:  # no machine counts so far
+        raise ValueError(f"{name} must be below 2**63, got {shown(value)}")
     return int(value)
 
 
@@ -55,26 +66,26 @@ def check_seed(value: object) -> int:
     """A seed of the project's own generator."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(
-            f"random_state must be an integer, got {value!r}; the streams of numpy generators are "
+            f"random_state must be an integer, got {shown(value)}; the streams of numpy generators are "
             "not stable over versions, so they are not taken"
         )
     if not 0 <= int(value) < 2**64:
-        raise ValueError(f"random_state must be in [0, 2**64), got {value!r}")
+        raise ValueError(f"random_state must be in [0, 2**64), got {shown(value)}")
     return int(value)
 
 
 def check_level(value: object) -> float:
     """Level of an interval."""
-    number = float(value) if isinstance(value, numbers.Real) else math.nan  # True is 1
+    number = _as_float(value) if isinstance(value, numbers.Real) else math.nan  # True is 1
     if not 0.0 < number < 1.0:
-        raise ValueError(f"level must be between 0 and 1, got {value!r}")
+        raise ValueError(f"level must be between 0 and 1, got {shown(value)}")
     return number
 
 
 def check_bool(name: str, value: object) -> bool:
     """True or False, not something truthy."""
     if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} must be True or False, got {value!r}")
+        raise TypeError(f"{name} must be True or False, got {shown(value)}")
     return bool(value)
 
 
@@ -128,7 +139,7 @@ def check_threads(value: object) -> int:
         if hasattr(os, "sched_getaffinity"):
             return len(os.sched_getaffinity(0))
         return os.cpu_count() or 1
-    text = str(value)
+    text = value if isinstance(value, str) else shown(value)
     if isinstance(value, bool) or not text.isdigit() or not 1 <= int(text) <= 1024:
-        raise ValueError(f"{name} must be an integer from 1 to 1024, got {value!r}")
+        raise ValueError(f"{name} must be an integer from 1 to 1024, got {shown(value)}")
     return int(text)

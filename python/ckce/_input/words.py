@@ -70,6 +70,18 @@ def listed(names: Iterable[str], limit: int = 8) -> str:
     return f"{shown} and {more} more" if more > 0 else shown or "nothing"
 
 
+def shown(value: object, limit: int = 60) -> str:
+    """A value in a message: as Python writes it, NumPy's scalars as plain ones, cut where it is long."""
+    item = getattr(value, "item", None)
+    if getattr(value, "shape", None) == () and callable(item):
+        value = item()
+    try:
+        text = repr(value)
+    except ValueError:  # an integer of more digits than Python writes
+        return "an integer of thousands of digits"
+    return text if len(text) <= limit else f"{text[: limit - 20]}... ({len(text)} characters)"
+
+
 def printable(text: str) -> str:
     """Without what could steer a terminal: names of files and classes are not ours."""
     return "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text)

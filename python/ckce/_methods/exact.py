@@ -72,8 +72,10 @@ class Exact(Method):
         iteration = 12 * panels + helper
         if not full:
             return iteration
-        rank = min(max(512, 32_000_000 // n, 2 * m), 4096, n)
-        return max(iteration, 9 * panels + helper + n * rank + price_of_features(rows, rank, full))
+        rank = min(4096 if n <= 8192 else max(512, 2 * m), 4096, n)
+        probes = 8 * in_panels(n) * 16
+        features = max(price_of_features(rows, rank, full), probes + rank**2)
+        return max(iteration, 9 * panels + helper + n * rank + features)
 
     def words(self, metric: str, n: int, m: int, seed: int) -> dict[str, str]:
         tolerant = metric != "jkce" and m != 2 and iterates(n, m)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Mapping, Sequence
-from os import PathLike, fspath
+from os import PathLike, fsdecode
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -77,7 +77,7 @@ def is_array_file(name: Any) -> bool:
 
 def find_file(path: Any) -> File:
     """The file of a path, by its suffix."""
-    path = Path(fspath(path))
+    path = Path(fsdecode(path))
     if path.is_dir():
         files = sorted(p.name for p in path.iterdir() if suffix_of(p)[0] in FORMATS)
         hint = f"; pass its files, such as {files[0]!r}" if files else ""

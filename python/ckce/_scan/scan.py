@@ -425,7 +425,7 @@ def scan(
     check_count("batch_size", batch_size)
     if progress is not None:
         check_bool("progress", progress)
-    single = isinstance(path, (str, PathLike))
+    single = isinstance(path, (str, bytes, PathLike))
     paths = [path] if single else list(path)
     if probs is None and labels is None and weights is None and classes is None:
         found = scan_logs(paths, batch_size, progress)
