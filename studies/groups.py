@@ -24,7 +24,8 @@ from scipy.special import ndtr
 import ckce
 import ckce._input.groups
 from ckce import reference
-from ckce._results import interval, standard_error
+from ckce._results import effective_groups, interval_above_0, standard_error
+from ckce._results import interval as interval_around
 
 OUT = Path(__file__).parent / "GROUPS.md"
 POPULATION, BATCHES = 400_000, 20
@@ -34,6 +35,7 @@ DESIGNS = [("labels", count) for count in COUNTS]
 DESIGNS += [("alike", 10), ("alike", 50), *(("unequal", count) for count in (5, 10, 20, 50))]
 NAMES = ("calibrated", "slightly sharp", "sharp")
 BINS = 15
+SINGLE = [f"CKCE, {name}" for name in NAMES]
 
 
 def groups_of(design, count):
@@ -130,7 +132,8 @@ def repetition(design, count, method, truth, rng):
         out = [expected]
         for value, groups in zip(values, (None, g), strict=True):
             se = standard_error(influence, None, groups)
-            low, high = interval(value, se, 0.95, None if groups is None else count)
+            interval = interval_above_0 if what in SINGLE else interval_around
+            low, high = interval(value, se, 0.95, effective_groups(groups, None))
             out += [value, se, low <= expected <= high]
         return what, out
 
@@ -232,8 +235,9 @@ def main():
         f"bandwidth {BANDWIDTH}, lambda n^(-1/4), {repetitions} repetitions",
         "(a coverage of 95 % is known to about 1 %). By rows: as if rows were independent. By groups: "
         "`groups=`, debiased",
-        "without pairs of one group, cluster sums of the influence, Student's t with G - 1 degrees of "
-        "freedom. The error is",
+        "without pairs of one group, jackknifed sums of the influence, Student's t with N^2 / sum N_g^2 - 1 "
+        "degrees of freedom,",
+        "CKCE and JKCE around 0 where the estimate is negative. The error is",
         "that of the mean by groups. Brier score and ECE have the same value either way.",
         "",
         "| groups | design | what | truth | mean by rows | mean by groups | error | sd | mean se by "

@@ -14,6 +14,7 @@ from shared import agree, cases, label_kernel, sample
 import ckce
 from ckce import _core, reference
 from ckce._input.groups import LEAST_GROUPS, as_groups, recoded
+from ckce._results.interval import effective_groups, interval, interval_above_0, standard_error
 from ckce._results.student import student_quantile, student_tail
 
 # Features of which the oracle knows the kernel; cholesky is checked through them.
@@ -250,7 +251,34 @@ def test_se_is_the_derivative_with_respect_to_the_weights_of_groups():
     slopes = [(value(k, 1e-4) - value(k, -1e-4)) / 2e-4 for k in range(12)]
     sums = [e.influence[g == k].sum() / 80 for k in range(12)]
     assert sums == pytest.approx(slopes, rel=1e-5, abs=1e-9)
-    assert e.se == pytest.approx(math.sqrt(12 / 11 * sum(s**2 for s in slopes)), rel=1e-5)
+    shares = np.bincount(g) / 80
+    jackknifed = [slope / (1 - share) for slope, share in zip(slopes, shares, strict=True)]
+    assert e.se == pytest.approx(math.sqrt(11 / 12 * sum(s**2 for s in jackknifed)), rel=1e-5)
+
+
+def test_large_groups_count_as_fewer():
+    """Four hand-computed groups: N = 10, N_g = 4, 3, 2, 1, sums of the influence 2, -3, 0, 1."""
+    g = np.repeat([0, 1, 2, 3], [4, 3, 2, 1])
+    psi = np.array([2.0, 0, 0, 0, -3, 0, 0, 0, 0, 1])
+    by_hand = math.sqrt(3 / 4 * ((2 / 6) ** 2 + (3 / 7) ** 2 + (1 / 9) ** 2))
+    assert standard_error(psi, None, g) == pytest.approx(by_hand, rel=1e-14)
+    assert effective_groups(g, None) == pytest.approx(100 / 30, rel=1e-14)
+    weights = np.repeat([0.25, 1 / 3, 0.5, 1.0], [4, 3, 2, 1])
+    assert effective_groups(g, weights) == pytest.approx(4, rel=1e-14)
+    assert interval(1.0, 0.1, 0.95, 4.0)[1] == pytest.approx(1 + 0.1 * 3.182446305284263, rel=1e-12)
+
+
+def test_the_interval_of_a_negative_estimate_is_around_0():
+    assert interval_above_0(-1.0, 0.1, 0.95) == interval(0.0, 0.1, 0.95)
+    assert interval_above_0(0.5, 0.1, 0.95) == interval(0.5, 0.1, 0.95)
+    assert all(map(math.isnan, interval_above_0(math.nan, 0.1, 0.95)))
+    rng = np.random.default_rng(4)
+    q = rng.dirichlet(np.ones(3), 200)
+    y = (rng.random((200, 1)) > q.cumsum(axis=1)[:, :2]).sum(axis=1)
+    e, j = ckce.estimate(y, q), ckce.jkce_estimate(y, q)
+    assert max(e.debiased, j.value) < 0
+    assert e.interval() == pytest.approx((-1.959963984540054 * e.se, 1.959963984540054 * e.se))
+    assert j.interval() == pytest.approx((-1.959963984540054 * j.se, 1.959963984540054 * j.se))
 
 
 def test_rows_of_weight_zero_leave_with_their_groups():
@@ -373,9 +401,11 @@ def test_pairs_of_models_by_group():
     psi = c.estimates[pair.first].influence - c.estimates[pair.second].influence
     se = reference.cluster_standard_error(psi, GROUPS)
     assert pair.own_se == pytest.approx(se, rel=1e-12)
-    assert pair.own_p_value == pytest.approx(student_tail(pair.own_difference / se, 29), rel=1e-9)
+    df = effective_groups(GROUPS, None) - 1
+    assert 10 < df < 29
+    assert pair.own_p_value == pytest.approx(student_tail(pair.own_difference / se, df), rel=1e-9)
     assert pair.se != pytest.approx(ckce.compare(TRUTH, MODELS).pairs[0].se, rel=1e-3)
-    half = student_quantile(0.95, 29) * pair.se
+    half = student_quantile(0.95, df) * pair.se
     assert (pair.low, pair.high) == pytest.approx((pair.difference - half, pair.difference + half))
     assert c.n_groups == 30
     assert c.to_dict()["n_groups"] == 30

@@ -475,7 +475,7 @@ def cluster_standard_error(
 ) -> float:
     """Standard error from influences of rows that depend on each other within groups.
 
-    se^2 = G / (G - 1) sum_g (sum_{i in g} w_i psi_i)^2 / N^2.
+    se^2 = (G - 1) / G sum_g (sum_{i in g} w_i psi_i / (N - N_g))^2, N_g the weight of a group.
 
     Parameters
     ----------
@@ -490,8 +490,8 @@ def cluster_standard_error(
     """
     w = _weights(sample_weight, len(psi))
     names = np.unique(groups[w > 0])
-    squares = sum((w[groups == g] @ psi[groups == g]) ** 2 for g in names)
-    return float(np.sqrt(len(names) / (len(names) - 1) * squares) / w.sum())
+    means = [w[groups == g] @ psi[groups == g] / w[groups != g].sum() for g in names]
+    return float(np.sqrt((len(names) - 1) / len(names) * np.sum(np.square(means))))
 
 
 def loo_error(
@@ -803,7 +803,7 @@ def common_ground(
     label_kernel : ndarray of shape (m, m), optional
     groups : ndarray of shape (n,), optional
         Codes 0, 1, ... of rows that depend on each other: the pairs within a group are left out, and
-        se^2 is G/(G - 1) times the sum over groups of (sum_i w_i psi_i / N)^2.
+        the standard error is that of `cluster_standard_error`.
 
     Returns
     -------
@@ -853,8 +853,7 @@ def common_ground(
     difference = influence[0] - influence[1]
     variance = np.sum(w * difference**2) / (total - 1) / total
     if groups is not None:
-        sums = np.array([w[groups == g] @ difference[groups == g] for g in np.unique(groups)])
-        variance = len(sums) / (len(sums) - 1) * np.sum(sums**2) / total**2
+        variance = cluster_standard_error(difference, groups, sample_weight) ** 2
     widest = max(directions((covariance - eps * eye)[:norm, :norm]) for covariance in c)
 
     # Second order: e'F_A and e'F_B vary by the sums of z / N around their means, where e is the

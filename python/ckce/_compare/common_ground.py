@@ -23,6 +23,7 @@ from ckce._problem import (
     check_settings,
     progress_bar,
 )
+from ckce._results import effective_groups
 
 #: Classes above which the sorted top 5 are compared.
 MANY_CLASSES = 20
@@ -200,7 +201,7 @@ def pair_of(
         own=of_norm if own is None else own,
         constant=constant[0] if len(constant) == 1 else None,
         n_samples=grounds.weight,
-        n_groups=grounds.first.n_groups,
+        groups=effective_groups(grounds.first.groups, grounds.first.weights),
         balancing=grounds.map.balancing,
         own_error=own_error,
     )

@@ -133,12 +133,12 @@ class Pair:
     constant: str | None  # the model that always predicts the same, if only one does
     n_samples: float
     balancing: int
-    n_groups: int | None = None
+    groups: float | None = None  # their effective number
     own_error: float = math.nan
 
     @property
     def own_p_value(self) -> float:
-        return p_value(*self.own, self.n_groups)
+        return p_value(*self.own, self.groups)
 
     @property
     def refusal(self) -> str | None:
@@ -155,7 +155,7 @@ class Pair:
         if self.ground is None:
             return (math.nan,) * 3
         both = zip(self.ground.differences, self.ground.errors, strict=True)
-        return tuple(p_value(difference, se, self.n_groups) for difference, se in both)
+        return tuple(p_value(difference, se, self.groups) for difference, se in both)
 
 
 def judge(pairs: Sequence[Pair], level: float, signature: str = "") -> tuple[CommonGround, ...]:
@@ -190,7 +190,7 @@ def _judge_one(
         if all(shown) and len(signs) == 1:
             verdict, better = "different", pair.names[1] if difference > 0.0 else pair.names[0]
     assert verdict is not None
-    low, high = interval(difference, se, level, pair.n_groups)
+    low, high = interval(difference, se, level, pair.groups)
     found = CommonGround(
         first=pair.names[0],
         second=pair.names[1],

@@ -20,8 +20,9 @@ from ckce._results import (
     Facts,
     attribute,
     by_groups,
+    effective_groups,
     in_words,
-    interval,
+    interval_above_0,
     standard_error,
 )
 
@@ -63,7 +64,7 @@ def estimate(
         Ids of rows that depend on each other, such as the texts of tokens: at least 10 groups. Then
         the debias term is :math:`\sum_g \operatorname{Tr} R_g^\top A_{gg} R_g`, all pairs within a
         group; the standard error comes from the sums of the influence over the groups, intervals
-        from Student's t with G - 1 degrees of freedom; and there is no floor, which assumes
+        from Student's t; and there is no floor, which assumes
         independent rows. See docs/dependent_rows.md.
     y_true, y_prob, method, kernel, bandwidth, regularization, reduction, label_kernel,
     sample_weight, labels, random_state, input, normalize, n_threads, progress
@@ -162,8 +163,10 @@ class Estimate:
         The classes, in the order of the columns; or the ranks of `TopK`.
     level : float
         Default level of `interval`; `evaluate` and `compare` pass theirs on.
-    n_groups : int or None
-        Number of groups, if there are any: `debiased` and `se` are by group.
+    n_groups, effective_groups : int or None, float or None
+        Number of groups, if there are any: `debiased` and `se` are by group. The effective number,
+        :math:`N^2 / \\sum_g N_g^2`, is smaller where sizes differ; `interval` takes Student's t with one
+        degree of freedom less.
     """
 
     value: float
@@ -189,18 +192,19 @@ class Estimate:
     classes: tuple[Any, ...] = field(default=(), repr=False, compare=False)
     level: float = 0.95
     n_groups: int | None = None
+    effective_groups: float | None = None
 
     def __float__(self) -> float:
         return self.value
 
     def interval(self, level: float | None = None) -> tuple[float, float]:
-        """Confidence interval around `debiased`, of the estimate's own level or another.
+        """Confidence interval around `debiased`, or around 0 where that is negative.
 
-        It covers the regularised population value: that at the same bandwidth, lambda and
+        Of the estimate's own level or another. It covers the regularised population value: that at the same bandwidth, lambda and
         frequencies, not that at lambda = 0. Conservative near calibration.
         """
         level = self.level if level is None else level
-        return interval(self.debiased, self.se, level, self.n_groups)
+        return interval_above_0(self.debiased, self.se, level, self.effective_groups)
 
     def attribution(self) -> Attribution:
         """Which classes are to blame, the largest contribution first.
@@ -299,6 +303,7 @@ def estimate_and_solution(
         classes=problem.classes,
         level=level,
         n_groups=samples.n_groups,
+        effective_groups=effective_groups(samples.groups, samples.weights),
     )
     return estimate, problem, solutions
 

@@ -13,7 +13,15 @@ from ckce import _core
 from ckce._input import KernelLike, Samples, check_choice
 from ckce._methods import Blocks, Exact, Method
 from ckce._problem import Problem, Progress, ReductionLike, part, progress_bar, settle
-from ckce._results import FEW_ROWS, Facts, by_groups, in_words, interval, standard_error
+from ckce._results import (
+    FEW_ROWS,
+    Facts,
+    by_groups,
+    effective_groups,
+    in_words,
+    interval_above_0,
+    standard_error,
+)
 
 
 def jkce(
@@ -205,7 +213,7 @@ def jkce_estimate(
 
 @dataclass(frozen=True)
 class JkceEstimate:
-    """A JKCE with everything needed to read and to repeat it; ``float(e)`` is the value.
+    r"""A JKCE with everything needed to read and to repeat it; ``float(e)`` is the value.
 
     Attributes
     ----------
@@ -230,8 +238,9 @@ class JkceEstimate:
         Names everything that changes the number.
     level : float
         Default level of `interval`; `evaluate` and `compare` pass theirs on.
-    n_groups : int or None
-        Number of groups, if there are any: `value` and `se` are by group.
+    n_groups, effective_groups : int or None, float or None
+        Number of groups, if there are any: `value` and `se` are by group. The effective number,
+        :math:`N^2 / \sum_g N_g^2`, is smaller where sizes differ.
     """
 
     value: float
@@ -247,14 +256,18 @@ class JkceEstimate:
     signature: str
     level: float = 0.95
     n_groups: int | None = None
+    effective_groups: float | None = None
 
     def __float__(self) -> float:
         return self.value
 
     def interval(self, level: float | None = None) -> tuple[float, float]:
-        """Confidence interval around `value`; conservative near calibration."""
+        """Confidence interval around `value`, or around 0 where that is negative.
+
+        Conservative near calibration.
+        """
         level = self.level if level is None else level
-        return interval(self.value, self.se, level, self.n_groups)
+        return interval_above_0(self.value, self.se, level, self.effective_groups)
 
     def _facts(self) -> Facts:
         spread = in_words(*self.interval(), self.level)
@@ -324,6 +337,7 @@ def jkce_estimate_of(
         signature=str(problem.signature),
         level=level,
         n_groups=samples.n_groups,
+        effective_groups=effective_groups(samples.groups, samples.weights),
     )
 
 

@@ -21,35 +21,60 @@ def standard_error(
 ) -> float:
     r"""Of an estimate whose rows have this influence, 0 on average; NaN of one row.
 
-    Independent rows: sum_i w_i psi_i^2 / (N (N - 1)). Rows in groups: G / (G - 1) times the sum of
-    (sum_{i in g} w_i psi_i / N)^2 over the G groups; the same where every row of weight 1 is a group.
+    Independent rows: sum_i w_i psi_i^2 / (N (N - 1)). Rows in groups: (G - 1) / G times the sum of
+    (sum_{i in g} w_i psi_i / (N - N_g))^2 over the G groups, as the jackknife over groups has it: a
+    large group pulls the estimate towards itself. The same where every row of weight 1 is a group.
     """
     total = float(len(influence)) if weights is None else float(weights.sum())
     if total <= 1.0:
         return math.nan
     if groups is not None:
         sums = np.bincount(groups, influence if weights is None else weights * influence)
+        others = total - np.bincount(groups, weights)
         count = len(sums)
-        return math.sqrt(count / (count - 1.0) * float((sums**2).sum())) / total
+        return math.sqrt((count - 1.0) / count * float(((sums / others) ** 2).sum()))
     squares = influence**2 if weights is None else weights * influence**2
     return math.sqrt(squares.sum() / (total - 1.0) / total)
 
 
-def quantile(level: float, n_groups: int | None = None) -> float:
-    """z with P(-z < Z < z) = level for a standard normal Z; of groups, Student's t with G - 1."""
-    if n_groups is not None:
-        return student_quantile(check_level(level), n_groups - 1)
+def effective_groups(
+    groups: NDArray[np.int64] | None, weights: NDArray[np.float64] | None
+) -> float | None:
+    """N^2 / sum_g N_g^2: as many groups of one size would tell as much; G where all have one size."""
+    if groups is None:
+        return None
+    sizes = np.bincount(groups, weights)
+    return float(sizes.sum() ** 2 / (sizes**2).sum())
+
+
+def quantile(level: float, groups: float | None = None) -> float:
+    """z with P(-z < Z < z) = level for a standard normal Z; of groups, Student's t.
+
+    `groups` is their effective number; it has one degree of freedom more than t.
+    """
+    if groups is not None:
+        return student_quantile(check_level(level), max(groups - 1.0, 1.0))
     from statistics import NormalDist  # 5 ms that importing ckce should not cost
 
     return NormalDist().inv_cdf(0.5 + check_level(level) / 2)
 
 
 def interval(
-    centre: float, se: float, level: float, n_groups: int | None = None
+    centre: float, se: float, level: float, groups: float | None = None
 ) -> tuple[float, float]:
-    """The interval of this level around an estimate."""
-    half = quantile(level, n_groups) * se
+    """The interval of this level around an estimate; of groups, their effective number."""
+    half = quantile(level, groups) * se
     return centre - half, centre + half
+
+
+def interval_above_0(
+    value: float, se: float, level: float, groups: float | None = None
+) -> tuple[float, float]:
+    """The interval of a value that cannot be negative: around 0 where its estimate is.
+
+    The truth is no further from 0 than from a negative estimate, so this covers at least as often.
+    """
+    return interval(0.0 if value < 0.0 else value, se, level, groups)
 
 
 def in_words(low: float, high: float, level: float, rejected: bool = False) -> str:
@@ -75,7 +100,7 @@ def percent(level: float) -> str:
     return f"{100 * level:g} %"
 
 
-def p_value(difference: float, se: float, n_groups: int | None = None) -> float:
+def p_value(difference: float, se: float, groups: float | None = None) -> float:
     """Two-sided, for a difference of 0; NaN where the standard error is not known."""
     if difference == 0.0:
         return 1.0
@@ -83,8 +108,8 @@ def p_value(difference: float, se: float, n_groups: int | None = None) -> float:
         return math.nan
     if se == 0.0:
         return 0.0
-    if n_groups is not None:
-        return student_tail(abs(difference) / se, n_groups - 1)
+    if groups is not None:
+        return student_tail(abs(difference) / se, max(groups - 1.0, 1.0))
     return math.erfc(abs(difference) / se / math.sqrt(2.0))
 
 

@@ -3,7 +3,7 @@
 import math
 
 
-def student_tail(t: float, df: int) -> float:
+def student_tail(t: float, df: float) -> float:
     """P(|T| > t) for T with `df` degrees of freedom: I_x(df / 2, 1 / 2), x = df / (df + t^2)."""
     square = t * t / df
     if math.isinf(square):
@@ -17,7 +17,7 @@ def student_tail(t: float, df: int) -> float:
     return 1.0 - _incomplete_beta(b, a, math.exp(log_rest), log_rest, log_x)
 
 
-def student_quantile(level: float, df: int) -> float:
+def student_quantile(level: float, df: float) -> float:
     """t with P(|T| < t) = level, by bisection."""
     low, high = 0.0, 1.0
     while student_tail(high, df) > 1.0 - level:

@@ -14,7 +14,7 @@ from ckce._methods import Landmarks
 from ckce._metrics.ece import EceEstimate
 from ckce._problem import TopLabel
 from ckce._reliability.diagram import ReliabilityDiagram, curve_of_bins
-from ckce._results import Attribution, Facts, attribute, finite, in_words, interval, number
+from ckce._results import Attribution, Facts, attribute, finite, in_words, interval_above_0, number
 from ckce._stream.config import StreamConfig
 
 _ZERO = "a label had probability 0"
@@ -194,7 +194,7 @@ def evaluation_of(
     se, jkce_se = _standard_errors(result)
     low, high = (None, None)
     if se is not None and debiased is not None:
-        low, high = interval(debiased, se, 0.95)
+        low, high = interval_above_0(debiased, se, 0.95)
     return StreamEvaluation(
         n_samples=n,
         n_classes=config.n_classes,
