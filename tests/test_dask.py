@@ -186,3 +186,9 @@ def test_reductions(reduction, method):
     own = ckce.CKCEAccumulator(6, reduction=reduction, method=acc.method, bandwidth=0.5)
     own.update(y, q)
     assert acc.compute() == pytest.approx(own.compute(), rel=1e-12)
+
+
+def test_top_k_predictions_are_refused():
+    top = ckce.TopKPredictions([[0.6, 0.3], [0.5, 0.4]])
+    with pytest.raises(TypeError, match=r"dask array, got ckce\.TopKPredictions.*and merge"):
+        accumulate(da.from_array([0, 1], chunks=1), top, reduction=ckce.TopK(1))

@@ -105,3 +105,18 @@ def test_available_memory():
     _memory.check_memory(1e5, "little", "")
     with pytest.raises(MemoryError, match="much needs about 1e\\+11 GB"):
         _memory.check_memory(1e20, "much", "")
+
+
+@pytest.mark.parametrize("name", ["evaluate", "compare"])
+def test_refused_before_anything_is_computed(monkeypatch, name):
+    y, q = sample(300, 3)
+    monkeypatch.setattr(_memory, "available_memory", lambda: 1e5)
+    monkeypatch.setattr(_memory, "SMALL", 0.0)
+    for first in (
+        "ckce._metrics.evaluate.scores_of",
+        "ckce._compare.compare.estimate_and_solution",
+    ):
+        monkeypatch.setattr(first, lambda *_, **__: pytest.fail("computed before it was refused"))
+    data = {"evaluate": q, "compare": {"a": q, "b": q[::-1]}}[name]
+    with pytest.raises(MemoryError, match=r"method='exact' with n = 300, m = 3 needs about .* GB"):
+        getattr(ckce, name)(y, data)

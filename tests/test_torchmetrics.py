@@ -363,3 +363,21 @@ def test_reductions(reduction):
     other = CKCE(num_classes=6, output="ckce")
     with pytest.raises(ValueError, match="options must be the same"):
         metric.merge_state(other)
+
+
+def test_top_k_predictions():
+    y, q = sample(90, 12)
+    ids = np.argsort(-q, axis=1, kind="stable")[:, :6]
+    top = np.take_along_axis(q, ids, axis=1)
+    options = {"reduction": ckce.TopK(4), "bandwidth": 0.3}
+    full, ranked = CKCE(12, **options), CKCE(12, **options)
+    for rows in (slice(0, 50), slice(50, 90)):
+        full.update(torch.from_numpy(q[rows]), torch.from_numpy(y[rows]))
+        ranked.update(ckce.TopKPredictions(top[rows], ids[rows]), torch.from_numpy(y[rows]))
+    assert float(ranked.compute()) == float(full.compute())
+    with pytest.raises(ValueError, match="ignore_index must be None with"):
+        CKCE(12, ignore_index=-1, **options).update(
+            ckce.TopKPredictions(top, ids), torch.from_numpy(y)
+        )
+    with pytest.raises(ValueError, match=r"reduction must be ckce\.TopK"):
+        CKCE(12, bandwidth=0.3).update(ckce.TopKPredictions(top, ids), torch.from_numpy(y))

@@ -55,8 +55,7 @@ Solution ckce_by_iteration(const Kernel& kernel, const Samples& samples, const L
   const Gram gram{kernel, points};
   const Panels r = residual_panels(samples, points.q, label, [](double w) { return std::sqrt(w); });
   const WeightedGram weighted(gram, samples, parallel);
-  const Cholesky factor = preconditioning_factor(gram, samples.m(), parallel);
-  const Preconditioner preconditioner(factor, points, samples, ridge, parallel);
+  const Preconditioner preconditioner(gram, samples, ridge, parallel);
   const double r_norm = r.data().norm();
   const double r_error = residual_error(label, total_weight(samples), r_norm);
   const double round_off = 1e-15;

@@ -143,8 +143,7 @@ Gradient by_iteration(const Kernel& kernel, const Samples& samples, const LabelK
   {
     const Panels r =
         residual_panels(samples, points.q, label, [](double w) { return std::sqrt(w); });
-    const Cholesky factor = preconditioning_factor(gram, samples.m(), parallel);
-    const Preconditioner preconditioner(factor, points, samples, ridge, parallel);
+    const Preconditioner preconditioner(gram, samples, ridge, parallel);
     const auto solve = [&](const Panels& b) {
       const double enough = std::max(tol, 1e-14) * b.data().norm();
       ConjugateGradients found(weighted, preconditioner, b, ridge, parallel,

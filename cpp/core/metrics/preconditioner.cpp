@@ -14,20 +14,34 @@ Index choose_rank(Index n, Index m) {
   return std::min({std::max(affordable, m / 2), Index{512}, n / 8});
 }
 
+std::unique_ptr<const Cholesky> make_factor(const Gram& gram, Index m, Parallel& parallel) {
+  auto factor = std::make_unique<Cholesky>(gram, Pivoting::kRandom, 0, parallel);
+  factor->extend(gram, choose_rank(gram.n(), m), 1e-10, parallel);
+  return factor;
+}
+
 }  // namespace
 
-Cholesky preconditioning_factor(const Gram& gram, Index m, Parallel& parallel) {
-  Cholesky factor(gram, Pivoting::kRandom, 0, parallel);
-  factor.extend(gram, choose_rank(gram.n(), m), 1e-10, parallel);
-  return factor;
+Preconditioner::Preconditioner(const Gram& gram, const Samples& samples, double ridge,
+                               Parallel& parallel)
+    : samples_(samples),
+      points_(gram.points),
+      ridge_(ridge),
+      own_(make_factor(gram, samples.m(), parallel)),
+      factor_(*own_) {
+  factorise(parallel);
 }
 
 Preconditioner::Preconditioner(const Cholesky& factor, const Points& points, const Samples& samples,
                                double ridge, Parallel& parallel)
     : samples_(samples), points_(points), ridge_(ridge), factor_(factor) {
+  factorise(parallel);
+}
+
+void Preconditioner::factorise(Parallel& parallel) {
   Matrix gg = Matrix::Zero(factor_.d(), factor_.d());
   sum_over_panels(gg, parallel, [&](Index i, Matrix& sum) { add_gram(sum, panel(i)); });
-  solver_ = std::make_unique<RidgeSolver>(std::move(gg), ridge, parallel);
+  solver_ = std::make_unique<RidgeSolver>(std::move(gg), ridge_, parallel);
 }
 
 Matrix Preconditioner::project(const Panels& r, Parallel& parallel) const {

@@ -12,12 +12,12 @@
 
 namespace ckce {
 
-// A factor of as many columns as pay for themselves in products with K saved. O(n rank (m + rank))
-Cholesky preconditioning_factor(const Gram& gram, Index m, Parallel& parallel);
-
 class Preconditioner {
  public:
-  // `factor` has rows for `points`, and stays with the caller. O(n rank^2)
+  // With a factor of as many columns as pay for themselves in products with K saved. O(n rank (m +
+  // rank))
+  Preconditioner(const Gram& gram, const Samples& samples, double ridge, Parallel& parallel);
+  // With the caller's factor. O(n rank^2)
   Preconditioner(const Cholesky& factor, const Points& points, const Samples& samples, double ridge,
                  Parallel& parallel);
 
@@ -32,10 +32,12 @@ class Preconditioner {
   template <class Add>
   void sum_over_panels(Matrix& total, Parallel& parallel, Add add) const;
   Matrix panel(Index i) const;  // rows of sqrt(w) G
+  void factorise(Parallel& parallel);
 
   const Samples& samples_;
   const Points& points_;
   double ridge_;
+  std::unique_ptr<const Cholesky> own_;
   const Cholesky& factor_;
   std::unique_ptr<RidgeSolver> solver_;
 };

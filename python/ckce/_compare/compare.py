@@ -37,6 +37,7 @@ from ckce._problem import (
     median_of,
     part,
     progress_bar,
+    refuse_without_memory,
 )
 from ckce._results import standard_error
 
@@ -180,6 +181,8 @@ def compare(
     )
     partitions = check_segments(by, y_true, sample_weight)
     problems = shared_problems(models, settings)
+    for problem in problems.values():
+        refuse_without_memory(problem)
     evaluated: dict[str, Evaluated] = {}
     with progress_bar(progress, f"compare {len(models)} models") as report:
         for name, problem in problems.items():

@@ -159,7 +159,7 @@ def both_classes(positive: NDArray[np.float64], tolerance: float) -> NDArray[np.
 
 
 def softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Probabilities of rows of logits; 1-D logits are of the positive class."""
+    """Probabilities of rows of logits, in their place; 1-D logits are of the positive class."""
     bad = ~(logits < math.inf)  # NaN or +inf; -inf is a probability of zero
     if logits.ndim == 1:
         logits = np.column_stack([np.zeros_like(logits), logits])
@@ -177,8 +177,10 @@ def softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
     if not np.isfinite(top).all():
         row = int(np.argmin(np.isfinite(top[:, 0])))
         raise InputError(f"y_prob (logits) row {row} is -inf in every class")
-    powers = np.exp(logits - top)
-    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+    logits -= top
+    np.exp(logits, out=logits)
+    logits /= logits.sum(axis=1, keepdims=True)
+    return logits
 
 
 def _look_like_probs(logits: NDArray[np.float64]) -> bool:

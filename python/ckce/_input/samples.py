@@ -266,9 +266,10 @@ def _as_probs(
 ) -> NDArray[np.floating]:
     array = arrays.as_float(array, logits=input != "probs", stream=stream)
     if input == "logits":
-        return arrays.softmax(array.astype(np.float64))
+        return arrays.softmax(array.astype(np.float64))  # a copy, which becomes the probabilities
     if input == "log_probs":
-        array = np.exp(array.astype(np.float64))
+        array = array.astype(np.float64)
+        np.exp(array, out=array)
     if array.ndim == 1:
         return arrays.both_classes(array.astype(np.float64), _SUM_TOLERANCE)
     return _normalized(array) if normalize else array

@@ -200,8 +200,9 @@ class Estimate:
     def interval(self, level: float | None = None) -> tuple[float, float]:
         """Confidence interval around `debiased`, or around 0 where that is negative.
 
-        Of the estimate's own level or another. It covers the regularised population value: that at the same bandwidth, lambda and
-        frequencies, not that at lambda = 0. Conservative near calibration.
+        Its level is that of the estimate, or another. It covers the regularised population value:
+        that at the same bandwidth, lambda and frequencies, not that at lambda = 0. Conservative near
+        calibration.
         """
         level = self.level if level is None else level
         return interval_above_0(self.debiased, self.se, level, self.effective_groups)

@@ -16,7 +16,13 @@ from ckce._metrics.scores import BrierDecomposition, brier_decomposition_of, sco
 from ckce._metrics.segments import Segments, segments_of
 from ckce._metrics.smooth_ece import smooth_ece_of
 from ckce._metrics.views import Where, where_of
-from ckce._problem import ReductionLike, check_reduction, check_settings, problem_of
+from ckce._problem import (
+    ReductionLike,
+    check_reduction,
+    check_settings,
+    problem_of,
+    refuse_without_memory,
+)
 from ckce._results import (
     FEW_ROWS,
     NO_SIGN,
@@ -147,6 +153,8 @@ def evaluate(
         groups=groups,
         ranked=True,
     )
+    problem = problem_of("ckce", samples, settings)
+    refuse_without_memory(problem)
     scores = scores_of(samples, threads)
     ece = {
         f"ece_{variant}": ece_estimate_of(samples, threads, variant=variant, n_bins=n_bins)
@@ -155,7 +163,6 @@ def evaluate(
     partitions = check_segments(by, y_true, sample_weight)
     smooth = smooth_ece_of(samples, threads)
     bins = ece["ece_class_wise"].n_bins
-    problem = problem_of("ckce", samples, settings)
     tested = None
     if resamples:
         asked = of_test(settings)

@@ -12,7 +12,14 @@ from ckce._problem.bandwidth import (
     median_of,
 )
 from ckce._problem.label_kernel import check_label_kernel
-from ckce._problem.problem import Problem, Settings, check_settings, problem_of, settle
+from ckce._problem.problem import (
+    Problem,
+    Settings,
+    check_settings,
+    problem_of,
+    refuse_without_memory,
+    settle,
+)
 from ckce._problem.progress import Progress, part, progress_bar
 from ckce._problem.reduction import (
     Reduction,

@@ -153,6 +153,12 @@ class Problem:
         return Signature(self.metric, words)
 
 
+def refuse_without_memory(problem: Problem) -> None:
+    """Refuse what CKCE and JKCE of a problem would be refused for, before anything is computed."""
+    for each in (problem, problem.of_jkce()):
+        next(iter(each.parts)).check_memory(full=True)
+
+
 @dataclass(frozen=True)
 class Settings:
     """What was asked for, checked before anybody looks at the data."""

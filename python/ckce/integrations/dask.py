@@ -62,6 +62,11 @@ def accumulate(
     CKCEAccumulator
         With all rows; merged states agree with one pass over them to 1e-12.
     """
+    if isinstance(y_prob, ckce.TopKPredictions):
+        raise TypeError(
+            "y_prob must be a dask array, got ckce.TopKPredictions, which is in memory: pass its "
+            "chunks to CKCEAccumulator.update, and merge"
+        )
     columns = y_prob.shape[1] if y_prob.ndim == 2 else 2
     if math.isnan(columns):
         raise ValueError("y_prob must have a known number of columns, got nan")

@@ -21,7 +21,7 @@ import torch.distributed
 from torchmetrics import Metric
 from torchmetrics.utilities.distributed import gather_all_tensors
 
-from ckce import CKCEAccumulator
+from ckce import CKCEAccumulator, TopKPredictions
 from ckce._input import InputError, InputTypeError
 
 __all__ = ["CKCE"]
@@ -155,17 +155,22 @@ class CKCE(Metric):
             f"method={self._template.method!r}, kernel={config['kernel']!r})"
         )
 
-    def update(self, preds: torch.Tensor, target: torch.Tensor) -> None:
+    def update(self, preds: torch.Tensor | TopKPredictions, target: torch.Tensor) -> None:
         """Add a batch.
 
         Parameters
         ----------
         preds : tensor of shape (N, C), (N, C, d1, ...), or that of the target for two classes
-            Predictions, as `input` says.
+            Predictions, as `input` says; or `ckce.TopKPredictions` of N rows, with
+            ``reduction=ckce.TopK(k)``.
         target : tensor of shape (N,) or (N, d1, ...)
-            Labels.
+            Labels; the ids of `ckce.TopKPredictions`.
         """
-        rows, labels = self._rows(preds.detach().cpu(), target.detach().cpu())
+        rows: torch.Tensor | TopKPredictions
+        if isinstance(preds, TopKPredictions):
+            rows, labels = self._ranked(preds, target.detach().cpu())
+        else:
+            rows, labels = self._rows(preds.detach().cpu(), target.detach().cpu())
         try:
             if self._waits and len(labels):
                 self._take_bandwidth(rows, labels)
@@ -174,6 +179,16 @@ class CKCE(Metric):
         except (InputError, InputTypeError) as error:
             raise error.renamed(_NAMES) from None
         self.sums = self.sums + torch.from_numpy(batch.sums()).to(self.sums.device)
+
+    def _ranked(
+        self, preds: TopKPredictions, target: torch.Tensor
+    ) -> tuple[TopKPredictions, torch.Tensor]:
+        if self.ignore_index is not None:
+            raise ValueError(
+                f"ignore_index must be None with ckce.TopKPredictions, got {self.ignore_index}: leave "
+                "these rows out of both"
+            )
+        return preds, target.reshape(-1)
 
     def _rows(self, preds: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Predictions and labels, row by row, without those that are ignored."""
@@ -203,7 +218,7 @@ class CKCE(Metric):
             rows, labels = rows[kept], labels[kept]
         return rows, labels
 
-    def _take_bandwidth(self, rows: torch.Tensor, labels: torch.Tensor) -> None:
+    def _take_bandwidth(self, rows: torch.Tensor | TopKPredictions, labels: torch.Tensor) -> None:
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             raise ValueError(
                 "bandwidth='first_batch' is for one process, got several: each would take another; "
