@@ -31,12 +31,15 @@ def is_it_calibrated(log):
     rows = []
     for task, part in [*log.split().items(), ("all tasks", log)]:
         e = ckce.evaluate(**part.arguments(), test=True)
-        gap = e.mean_confidence - e.accuracy
-        figures = (e.accuracy, e.mean_confidence, gap, e.ece_top_label.value, e.ckce.debiased)
+        off = ckce.miscalibration(**part.arguments())
+        points = (
+            f"{off.root:.0f} ({off.root_low:.0f} to {off.root_high:.0f})" if off.low > 0 else ""
+        )
+        figures = (e.accuracy, e.mean_confidence, e.ece_top_label.value, e.ckce.debiased)
         said = [f"{figure:.4f}" for figure in figures]
-        rows.append([task, len(part), *said, interval(e.ckce), f"{e.test.p_value:.3f}"])
-    header = ["task", "n", "accuracy", "confidence", "gap", "ECE", "debiased", "interval", "p"]
-    table([*header[:-2], "95 % interval", "p-value"], rows)
+        rows.append([task, len(part), *said, interval(e.ckce), f"{e.test.p_value:.3f}", points])
+    header = ["task", "n", "accuracy", "confidence", "ECE", "debiased", "95 % interval", "p-value"]
+    table([*header, "off by, in points"], rows)
 
 
 def by_rank(title, estimate):

@@ -283,7 +283,7 @@ def test_other_tasks_of_a_folder_are_left_out_by_name(tmp_path):
     folder = a_folder(tmp_path / "model")
     line = logs.lm_eval_lines(1)[0]
     write(folder, [line | {"target": "[0, 1]"}], "samples_two_2026-01-01T00-00-00.jsonl")
-    with pytest.warns(UserWarning, match="1 of 3 files.*two, line 1 has several right answers"):
+    with pytest.warns(UserWarning, match=r"1 of 3 files.*two \(line 1 has several right answers"):
         assert len(ckce.read_log(folder)) == 100
 
 

@@ -19,10 +19,9 @@ answer = (rng.random((2000, 1)) > truth.cumsum(axis=1)[:, :3]).sum(axis=1)
 logits = 1.8 * honest
 
 # %%
-# ``input="logits"`` applies a softmax to the four numbers of each question. ``labels`` names the answers.
-choices = np.array(["A", "B", "C", "D"])
-options = {"labels": choices, "input": "logits"}
-print(ckce.evaluate(choices[answer], logits, test=True, **options))
+# ``Choices`` applies a softmax to the numbers of each question, and sorts them: "B" means another thing in every
+# question, so the rank of the right answer is the label. Questions may have different numbers of choices.
+print(ckce.evaluate(answer, ckce.Choices(logits), test=True))
 
 # %%
 # Temperature scaling divides the logits by one number. It is chosen on one half of the questions by log loss,
@@ -35,10 +34,13 @@ print(f"temperature {best:.1f}")
 
 # %%
 # A comparison on the other half says whether the improvement is real.
-models = {"as it is": logits[new], f"temperature {best:.1f}": logits[new] / best}
-comparison = ckce.compare(choices[answer[new]], models, **options)
+models = {
+    "as it is": ckce.Choices(logits[new]),
+    f"temperature {best:.1f}": ckce.Choices(logits[new] / best),
+}
+comparison = ckce.compare(answer[new], models)
 print(comparison)
 
 # %%
-ckce.reliability_diagram(choices[answer[new]], models, **options).plot()
+ckce.reliability_diagram(answer[new], models).plot()
 plt.show()

@@ -207,8 +207,9 @@ def read_logs(files: list[File], options: LogOptions) -> Log:
             )
         parts[part.task] = (file, part)
     if others:
-        told = "; ".join(f"{name}, {why}" for name, why in list(others.items())[:8])
-        warn(f"{len(others)} of {len(files)} files are left out: {told}")
+        told = "; ".join(f"{name} ({why})" for name, why in list(others.items())[:8])
+        folder = files[0].path.parent
+        warn(f"{folder}: {len(others)} of {len(files)} files are left out: {told}")
     if not parts:
         raise InputError(f"none of {len(files)} files holds multiple-choice predictions")
     return _joined(list(parts.values()))
