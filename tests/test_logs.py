@@ -627,6 +627,20 @@ def test_compare_of_two_folders(run, tmp_path):
     assert "verdicts at 97.5 %" in out
 
 
+def test_small_tasks_have_no_line(run, tmp_path):
+    for path in two_models(tmp_path):
+        lines = logs.lm_eval_lines(20, seed=3)
+        write(path, lines[:3], "samples_tiny_2026-01-01T00-00-00.jsonl")
+        write(path, lines, "samples_small_2026-01-01T00-00-00.jsonl")
+    _, out, _ = run("score a --text")
+    assert "4 tasks, 183 rows" in out
+    assert "Too small for a line of their own, fewer than 10 rows: tiny (3)." in out
+    assert [line.split()[3] for line in out.splitlines() if line.startswith("small ")] == ["-"]
+    _, out, _ = run("compare a b --text")
+    assert "tiny (3)" in out
+    assert list(json.loads(run("compare a b")[1])["tasks"]) == ["small", "sums", "words"]
+
+
 def test_report_and_plot_of_logs(run, tmp_path):
     two_models(tmp_path)
     code, _, err = run("report a b -o page.html --no-sensitivity")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,8 @@ _FOR_LOGS = {
     "order": "--order",
     "given_text": "--given-text",
 }
+_LEAST_ROWS = 10  # of a task with a line of its own
+_SUFFIX = re.compile(r"\.(jsonl|ndjson|json|eval|npz)(\.gz)?$")
 
 
 def open_logs(args: argparse.Namespace, folder: str) -> dict[str, ckce.Log] | None:
@@ -75,7 +78,7 @@ def _names(args: argparse.Namespace) -> list[str]:
     if getattr(args, "names", None) is not None:
         return checked_names(args.names, len(args.files))
     paths = [Path(path).resolve() for path in args.files]
-    names = [path.name if path.is_dir() else path.name.split(".jsonl")[0] for path in paths]
+    names = [path.name if path.is_dir() else _SUFFIX.sub("", path.name) for path in paths]
     if len(set(names)) < len(names):  # a/samples_x.jsonl b/samples_x.jsonl
         names = [path.parent.name for path in paths]
     names = names if len(set(names)) == len(names) else list(args.files)
@@ -102,17 +105,37 @@ def score_log(args: argparse.Namespace, log: ckce.Log, options: dict[str, Any]) 
     """All metrics, of all tasks and of each: text and data."""
     with names_of(_announce(args, {"model": log}), 0):
         pooled = ckce.evaluate(**{**log.arguments(), **options})
-        parts = log.split() if len(log.task_names) > 1 else {}
+        parts, small = _large_enough(log.split())
         tasks = {
             task: ckce.evaluate(**{**part.arguments(), **options}) for task, part in parts.items()
         }
     data: dict[str, Any] = {"files": list(log.files), **pooled.to_dict()}
     data["notes"] = list(log.notes)
     data["tasks"] = {task: evaluation.to_dict() for task, evaluation in tasks.items()}
-    return pooled, _task_table(tasks, pooled, log) if tasks else None, data
+    return pooled, _task_table(tasks, pooled, log, small) if tasks else None, data
 
 
-def _task_table(tasks: Mapping[str, Any], pooled: Any, log: ckce.Log) -> Table:
+def _large_enough(parts: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Tasks with a line of their own, if there are several; and a note on the others."""
+    if len(parts) < 2:
+        return {}, ()
+    small = {task: len(part) for task, part in parts.items() if len(part) < _LEAST_ROWS}
+    told = ", ".join(f"{printable(task)} ({count})" for task, count in small.items())
+    note = f"Too small for a line of their own, fewer than {_LEAST_ROWS} rows: {told}."
+    return {t: p for t, p in parts.items() if t not in small}, (note,) if small else ()
+
+
+def _line(task: str, evaluation: Any) -> dict[str, Any]:
+    """Numbers of a task; few rows tell no interval."""
+    found = {"task": task, **evaluation.to_dict()}
+    if evaluation.n_samples < FEW_ROWS:
+        found |= {"ckce_low": None, "ckce_high": None}
+    return found
+
+
+def _task_table(
+    tasks: Mapping[str, Any], pooled: Any, log: ckce.Log, small: tuple[str, ...]
+) -> Table:
     columns = (
         Column("task", ("task",)),
         Column("n", ("n_samples",), form="d"),
@@ -121,10 +144,12 @@ def _task_table(tasks: Mapping[str, Any], pooled: Any, log: ckce.Log) -> Table:
     named = {**tasks, "all tasks": pooled}
     return Table(
         columns=columns,
-        rows=tuple({"task": task, **each.to_dict()} for task, each in named.items()),
-        heading=f"{len(tasks)} tasks, {len(log)} rows",
+        rows=tuple(_line(task, each) for task, each in named.items()),
+        heading=f"{len(log.task_names)} tasks, {len(log)} rows",
         notes=(
-            "Each task is measured as its file alone would be; intervals are for one line each.",
+            "Each task is measured as its file alone would be; intervals are for one line each, and "
+            f"lines of fewer than {FEW_ROWS} rows have none.",
+            *small,
             *told(log.notes),
         ),
         signature=pooled.ckce.signature,
@@ -155,7 +180,7 @@ def compare_logs(
     joined = ckce.join_logs(logs)
     _announce(args, joined.logs)
     pooled = ckce.compare(**{**joined.arguments(), **options})
-    parts = joined.split() if len(joined.first.task_names) > 1 else {}
+    parts, small = _large_enough(joined.split())
     # all verdicts of tasks together hold at the level
     level = 1.0 - (1.0 - pooled.level) / max(1, len(parts))
     tasks = {
@@ -165,11 +190,13 @@ def compare_logs(
     data = {"files": args.files, "matched": len(joined), "rows": joined.n_rows, **pooled.to_dict()}
     data["tasks"] = {task: each.to_dict() for task, each in tasks.items()}
     notes = {name: list(log.notes) for name, log in logs.items()}
-    table = _comparison_table(tasks, joined, level) if tasks else None
+    table = _comparison_table(tasks, joined, level, small) if tasks else None
     return pooled, table_of(pooled), table, {**data, "notes": notes}
 
 
-def _comparison_table(tasks: Mapping[str, Any], joined: ckce.JoinedLogs, level: float) -> Table:
+def _comparison_table(
+    tasks: Mapping[str, Any], joined: ckce.JoinedLogs, level: float, small: tuple[str, ...]
+) -> Table:
     """Debiased CKCE of each model by task, and the verdict."""
     names = list(joined.logs)
     rows = []
@@ -190,7 +217,7 @@ def _comparison_table(tasks: Mapping[str, Any], joined: ckce.JoinedLogs, level: 
         ),
     )
     note = f"By task: debiased CKCE, and verdicts at {percent(level)}, so that all of them hold together."
-    return Table(columns=columns, rows=tuple(rows), notes=(note,))
+    return Table(columns=columns, rows=tuple(rows), notes=(note, *small))
 
 
 def _verdict(comparison: Any) -> str:
@@ -198,4 +225,4 @@ def _verdict(comparison: Any) -> str:
         pair = comparison.pairs[0]
         return str(pair.verdict if pair.better is None else pair.better)
     shown = [pair for pair in comparison.pairs if pair.better is not None]
-    return ", ".join(f"{pair.better} < {pair.worse}" for pair in shown) or "not shown"
+    return ", ".join(f"{pair.better} than {pair.worse}" for pair in shown) or "not shown"
