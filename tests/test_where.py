@@ -136,6 +136,10 @@ def test_level_reductions_groups_and_few_rows():
     assert top.curves[0].name == "right"
     ranked = ckce.evaluate(y, q, reduction=ckce.TopK(2), **options).where
     assert [c.name for c in ranked.curves] == ["predicted class", "second most probable class"]
+    alone = ckce.evaluate(y, q, reduction=ckce.TopK(1), **options).where
+    assert [c.name for c in alone.curves] == ["predicted class"]
+    assert not alone.two_classes
+    assert alone.curves[0].frequency == pytest.approx(top.curves[0].frequency, rel=1e-9)
     wise = ckce.evaluate(y, q, reduction="class_wise", **options).where
     assert wise.regions[0].words == e.where.regions[0].words
     grouped = ckce.evaluate(y, q, groups=np.arange(400) // 4, **options).where

@@ -191,6 +191,11 @@ NOT_PSD = np.diag([1.0, 1.0, -1.0])
 BAD_OPTIONS = [
     ({"method": "rff"}, ValueError, "method must be one of"),
     ({"method": None}, TypeError, "method must be one of"),
+    ({"by": np.arange(19)}, ValueError, "by must have shape (20,), one value for each row"),
+    ({"by": np.arange(20)}, ValueError, "by must make at least one segment of 50 rows"),
+    ({"by": "region"}, ValueError, "by must name a column of y_prob"),
+    ({"by": [None] * 20}, ValueError, "by row 0 is missing (20 of 20 are)"),
+    ({"where": 1}, TypeError, "where must be True or False"),
     ({"kernel": "rbf"}, ValueError, "kernel must be one of"),
     ({"kernel": 3}, TypeError, "kernel must be one of"),
     ({"method": 3}, TypeError, "or ckce."),

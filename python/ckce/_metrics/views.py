@@ -246,7 +246,7 @@ class Where:
     @property
     def two_classes(self) -> bool:
         """Whether `curves` is about a class, not about ranks."""
-        return not self.classes and self.arrows is None and len(self.curves) == 1
+        return len(self.curves) == 1 and self.curves[0].name not in _PLACES
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -314,6 +314,6 @@ def where_of(problem: Problem, level: float) -> Where | None:
 
 
 def _first_curves(witness: Witness, level: float) -> list[CorrectionCurve]:
-    if witness.n_classes == 2:
+    if witness.n_classes == 2 and not isinstance(witness._rows("curves").reduction, TopK):
         return [curve_of(witness, level=level)]
     return rank_curves(witness, level=level)
