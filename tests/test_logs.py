@@ -422,6 +422,7 @@ def test_letters_of_inspect_ai(tmp_path, kind, space, prefix):
     expected = reference.sorted_choices(right, scores)[1]
     np.testing.assert_allclose(read.y_prob.arranged(right)[1], expected, rtol=1e-12)
     assert ckce.accuracy(read.y_true, read.y_prob) == read.correct.mean()
+    np.testing.assert_allclose(read.confidence, expected[:, 0] * np.exp(-0.01), rtol=1e-12)
     assert read.task_names == ("letters",)
 
 
@@ -811,6 +812,10 @@ def test_real_logs():
             assert log.correct.mean() == task["accuracy_logged"]
             assert ckce.accuracy(*rows) == task["accuracy_argmax_letter"]
             assert ckce.ece(*rows) == pytest.approx(task["ece15_letters_renormalised"], abs=1e-9)
+            assert log.confidence.mean() == pytest.approx(task["mean_top_token_prob"], abs=1e-9)
+            answer = (log.correct.astype(int), log.confidence)
+            error = task["ece15_top_token_prob_vs_logged_score"]
+            assert ckce.ece(*answer, variant="class_wise") == pytest.approx(error, abs=1e-9)
             likelihood = task["mean_ll_letters_renormalised"]
             assert -ckce.log_loss(*rows) == pytest.approx(likelihood, abs=1e-9)
     for file, part, k in (

@@ -45,6 +45,7 @@ class _Answer(NamedTuple):
     scores: list[float]
     label: int
     correct: bool | None
+    confidence: float  # of the logged token
     sampled: bool  # the logged token is not that of the completion
     missing: int
 
@@ -142,6 +143,7 @@ def _part(
         np.array([answer.scores[answer.label] for answer in answers]),
         None if None in judged else np.array(judged, np.bool_),
         notes=tuple(notes),
+        confidence=np.array([answer.confidence for answer in answers]),
     )
 
 
@@ -164,7 +166,8 @@ def _answer(where: str, sample: dict[str, Any]) -> _Answer:
     scores, missing = _letters(where, content[at], len(choices))
     correct = _correct(where, sample, label, None if sampled else _letter(texts[at], len(choices)))
     asked = json.dumps([sample.get("id"), sample.get("input")], sort_keys=True)
-    return _Answer(asked, scores, label, correct, sampled, missing)
+    own = log_number(member(content[at], "logprob", where), where, "log-probability")
+    return _Answer(asked, scores, label, correct, math.exp(own), sampled, missing)
 
 
 def _target(where: str, target: Any, choices: list[Any]) -> int:

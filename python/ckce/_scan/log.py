@@ -78,6 +78,7 @@ class Part(NamedTuple):
     correct: NDArray[np.bool_] | None = None
     groups: NDArray[Any] | None = None
     notes: tuple[str, ...] = ()
+    confidence: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +101,9 @@ class Log:
         What the log says of the right choice or of the token: a natural logarithm.
     correct : array of bool, or None
         Whether the log counts the answer as right.
+    confidence : array of float, or None
+        inspect_ai: the probability of the logged token of the answer, among all tokens. Compare it with
+        `correct` only if no note says that answers were sampled.
     notes : tuple of str
         How the files were read.
     files : tuple of str
@@ -113,6 +117,7 @@ class Log:
     groups: NDArray[Any] | None
     log_likelihood: NDArray[np.float64]
     correct: NDArray[np.bool_] | None
+    confidence: NDArray[np.float64] | None
     notes: tuple[str, ...]
     files: tuple[str, ...]
 
@@ -124,7 +129,8 @@ class Log:
 
     def __getitem__(self, rows: Any) -> Log:
         """Some of the rows."""
-        arrays = ("y_true", "y_prob", "tasks", "ids", "groups", "log_likelihood", "correct")
+        others = ("groups", "log_likelihood", "correct", "confidence")
+        arrays = ("y_true", "y_prob", "tasks", "ids", *others)
         held = {name: getattr(self, name) for name in arrays}
         some: dict[str, Any] = {
             name: None if array is None else array[rows] for name, array in held.items()

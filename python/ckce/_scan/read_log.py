@@ -227,6 +227,7 @@ def _joined(found: list[tuple[File, Part]]) -> Log:
     if len({choice.word for choice in choices}) > 1:
         raise InputError("all files must be logs of one tool, got logs of two; read them apart")
     correct = [part.correct for part in parts if part.correct is not None]
+    confidence = [part.confidence for part in parts if part.confidence is not None]
     return Log(
         y_true=np.concatenate([part.y_true for part in parts]),
         y_prob=join_choices(choices) if choices else join_top_k(tokens),
@@ -235,6 +236,7 @@ def _joined(found: list[tuple[File, Part]]) -> Log:
         groups=_groups(parts),
         log_likelihood=np.concatenate([part.log_likelihood for part in parts]),
         correct=np.concatenate(correct) if len(correct) == len(parts) else None,
+        confidence=np.concatenate(confidence) if len(confidence) == len(parts) else None,
         notes=tuple(f"{part.task}: {note}" for part in parts for note in part.notes),
         files=tuple(file.name for file, _ in found),
     )
