@@ -49,8 +49,8 @@ def test_text_is_aligned():
     assert lines[0].startswith("n = 300, m = 3, CKCE exact, JKCE exact, bandwidth ")
     names = [line[:18].strip() for line in lines[1:]]
     assert names == [
-        *("accuracy", "log loss", "Brier", "CKCE", "debiased", "JKCE", "ECE (top label)"),
-        *("ECE (class-wise)", "ECE (simplex)", "ECE (smooth)", "signature"),
+        *("accuracy", "log loss", "Brier", "miscalibration", "CKCE", "debiased", "JKCE"),
+        *("ECE (top label)", "ECE (class-wise)", "ECE (simplex)", "ECE (smooth)", "signature"),
     ]
     points = {line.index(".") for line in lines[1:-1]}
     assert len(points) == 1, "decimal points stand under one another"
@@ -62,7 +62,7 @@ def test_text_is_aligned():
 
 def test_html():
     html = ckce.evaluate(*sample())._repr_html_()
-    assert html.count("<tr>") == html.count("</tr>") == 10
+    assert html.count("<tr>") == html.count("</tr>") == 11
     assert "<script" not in html
 
 

@@ -217,3 +217,51 @@ def test_what_does_not_fit_is_refused(monkeypatch):
     monkeypatch.setattr(memory, "SMALL", 0.0)
     with pytest.raises(MemoryError, match="the smoother with n = 50, m = 3 needs about"):
         ckce.miscalibration(*sample(50, 3))
+
+
+def two_models(seed=0):
+    rng = np.random.default_rng(seed)
+    good = rng.dirichlet([1, 1, 1], 800)
+    y = (rng.random((800, 1)) > good.cumsum(axis=1)[:, :2]).sum(axis=1)
+    sharp = good**2 / (good**2).sum(axis=1, keepdims=True)
+    return y, {"good": good, "sharp": sharp}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"bandwidth": 0.3}, {"reduction": "top_label"}, {"groups": np.arange(800) // 5}],
+)
+def test_evaluate_and_compare_have_the_same_number(options):
+    y, models = two_models()
+    alone = {name: ckce.miscalibration(y, q, **options) for name, q in models.items()}
+    for name, q in models.items():
+        found = ckce.evaluate(y, q, method="fourier", **options)
+        assert found.miscalibration.value == alone[name].value
+        assert found.to_dict()["miscalibration_points_low"] == alone[name].root_low
+        assert f"miscalibration  {' ' * (alone[name].value > 0)}" in repr(found)
+    comparison = ckce.compare(y, models, method="fourier", **options)
+    for model in comparison.models:
+        assert model.miscalibration == alone[model.name].value
+        assert model.miscalibration_low == alone[model.name].low
+    (split,) = comparison.brier_splits
+    a, b = alone[split.first], alone[split.second]
+    assert split.calibration == a.value - b.value
+    assert split.brier == pytest.approx(split.calibration + split.refinement)
+    if "reduction" not in options:
+        scores = {name: ckce.brier(y, q) for name, q in models.items()}
+        assert split.brier == pytest.approx(scores[split.first] - scores[split.second])
+    psi = a.influence - b.influence
+    if "groups" in options:
+        sums = np.bincount(options["groups"], psi)
+        assert split.calibration_se == pytest.approx(np.sqrt((sums**2).sum() * 160 / 159) / 800)
+    else:
+        assert split.calibration_se == pytest.approx(psi.std(ddof=1) / np.sqrt(800))
+    assert split.sentence in str(comparison).replace("\n  ", " ")
+    assert json.loads(json.dumps(comparison.to_dict()))["brier_splits"][0]["first"] == split.first
+
+
+def test_class_wise_has_no_one_miscalibration():
+    y, models = two_models()
+    found = ckce.evaluate(y, models["sharp"], reduction="class_wise", method="fourier")
+    assert found.miscalibration is None
+    assert found.to_dict()["miscalibration"] is None

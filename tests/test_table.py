@@ -158,6 +158,7 @@ RESULTS = {
     "brier_decomposition": lambda: ckce.brier_decomposition(Y, Q),
     "ece_estimate": lambda: ckce.ece_estimate(Y, Q),
     "evaluate": lambda: ckce.evaluate(Y, Q),
+    "miscalibration": lambda: ckce.miscalibration(Y, Q),
 }
 
 

@@ -139,7 +139,7 @@ def test_correction_is_the_twiced_smoother(m):
     e = (r - fit) / (1 - leverage)
     for groups in (None, np.arange(n) // 4):
         units = np.arange(n) if groups is None else groups
-        errors = _core.correction_errors(
+        errors, variance = _core.correction_errors(
             q,
             y,
             None,
@@ -157,6 +157,7 @@ def test_correction_is_the_twiced_smoother(m):
         sums = np.stack([parts[:, units == u].sum(axis=1) for u in np.unique(units)])
         spread = np.sqrt((sums**2).sum(axis=0)).reshape(3, m)
         assert pytest.approx(spread, rel=0.03) == errors.std(axis=1).reshape(m, 3).T
+        assert variance == pytest.approx(once[:3] ** 2 @ (q * (1 - q)), rel=1e-7)
 
 
 def planted(seed, n=4000):
@@ -212,6 +213,8 @@ def test_bands_and_frames():
     assert (c.low < c.value).all()
     assert (c.high < c.band_high).all()
     assert c.high - c.value == pytest.approx(1.959964 * c.se, rel=1e-6)
+    rare = ckce.witness(np.zeros(1500, int), np.full(1500, 0.01) + 1e-3 * p).correction([0.01])
+    assert rare.se[0, 1] > 1e-3  # no case of class 1 was seen, and the band knows
     again = ckce.witness(y, p, n_threads=3).correction(at, n_draws=199)
     assert np.array_equal(c.se, again.se)
     assert np.array_equal(c.value, again.value)

@@ -69,9 +69,10 @@ void bind_miscalibration(py::module_& module) {
         const Probs where = view_probs(at);
         if (where.m != samples.m())
           throw py::type_error("probs and at must be of the same classes");
-        return to_numpy(run(n_threads, progress, [&](Parallel& parallel) {
+        const CorrectionErrors errors = run(n_threads, progress, [&](Parallel& parallel) {
           return correction_errors(features, samples, found, where, draws, seed, parallel);
-        }));
+        });
+        return py::make_tuple(to_numpy(errors.draws), to_numpy(errors.variance));
       },
       py::arg("probs"), py::arg("labels"), py::arg("weights"), py::kw_only(),
       py::arg("groups") = py::none(), py::arg("features"), py::arg("found"), py::arg("at"),

@@ -7,6 +7,7 @@ __version__ = "0.1.0"
 
 # Every public name and its room, which is imported when the name is first asked for.
 _ROOMS = {
+    "_compare.brier_split": ("BrierSplit",),
     "_compare.common_ground": ("common_ground",),
     "_compare.compare": ("compare",),
     "_compare.comparison": ("ComparedModel", "Comparison", "GuardRail"),

@@ -1,4 +1,5 @@
 # The public names, for type checkers; `_ROOMS` in __init__.py loads them.
+from ckce._compare.brier_split import BrierSplit as BrierSplit
 from ckce._compare.common_ground import common_ground as common_ground
 from ckce._compare.compare import (
     compare as compare,

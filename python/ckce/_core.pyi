@@ -444,7 +444,7 @@ def correction_errors(
     seed: int,
     n_threads: int,
     progress: Progress,
-) -> Doubles: ...
+) -> tuple[Doubles, Doubles]: ...
 def witness_features(
     probs: Probs,
     labels: Labels,

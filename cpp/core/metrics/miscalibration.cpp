@@ -413,9 +413,9 @@ std::vector<Index> units_of(const Samples& samples) {
 
 }  // namespace
 
-Matrix correction_errors(const Features& features, const Samples& samples,
-                         const Miscalibration& found, const Probs& at, Index draws,
-                         std::uint64_t seed, Parallel& parallel) {
+CorrectionErrors correction_errors(const Features& features, const Samples& samples,
+                                   const Miscalibration& found, const Probs& at, Index draws,
+                                   std::uint64_t seed, Parallel& parallel) {
   const Index m = samples.m();
   const Smoother& smoother = found.smoother;
   Matrix q(at.n, m);
@@ -427,12 +427,15 @@ Matrix correction_errors(const Features& features, const Samples& samples,
   add_product(v_at, -1.0, phi, smoother.spread);
   const std::vector<Index> units = units_of(samples);
 
-  Matrix errors = Matrix::Zero(at.n * m, draws);
+  CorrectionErrors result{Matrix::Zero(at.n * m, draws), Matrix::Zero(at.n, m)};
+  Matrix& errors = result.draws;
   Matrix scores = Matrix::Zero(kShapes, draws);
   parallel.each(count_pieces(samples.n(), kBlock), [&] {
     return [&, block = Block<double>(features)](Index task) mutable {
       block.load(samples, task * kBlock);
       Matrix x = shapes(block.q());
+      const Matrix spreads =
+          block.weights.asDiagonal() * (block.q() - block.q().cwiseAbs2()).cwiseMax(0.0);
       Matrix e = -fitted_shapes(x, found.fit);
       block.turn_into_residuals();
       e += block.q();
@@ -458,8 +461,10 @@ Matrix correction_errors(const Features& features, const Samples& samples,
         of_block.middleRows(j * at.n, at.n) = part;
       }
       const Matrix score_part = v.transpose() * signs_by_row;
+      const Matrix variance = product(near.cwiseAbs2(), spreads);
       parallel.in_turn(task, [&] {
         errors += of_block;
+        result.variance += variance;
         scores += score_part;
       });
     };
@@ -468,7 +473,7 @@ Matrix correction_errors(const Features& features, const Samples& samples,
   for (Index j = 0; j < m; ++j)
     for (Index l = 0; l < kShapes; ++l)
       errors.middleRows(j * at.n, at.n) += v_at.col(l * m + j) * fits.row(l);
-  return errors;
+  return result;
 }
 
 }  // namespace ckce

@@ -54,11 +54,17 @@ Matrix correction(const Features& features, const Probs& probs, const Matrix& co
 Matrix own_correction(const Features& features, const Samples& samples, const Miscalibration& found,
                       Parallel& parallel);
 
-// Draws of the correction's error at other predictions: rows (groups) change their sign at random.
-// (rows m, draws), a draw is a column of the correction in column order.
+// How far the correction at other predictions may be off.
+struct CorrectionErrors {
+  Matrix draws;     // (rows m, draws), a draw is a column of the correction in column order: rows
+                    // (groups) change their sign at random
+  Matrix variance;  // (rows, m), of labels drawn from the predictions: what no residual shows where
+                    // a class is rare
+};
+
 // O(n rows m draws)
-Matrix correction_errors(const Features& features, const Samples& samples,
-                         const Miscalibration& found, const Probs& at, Index draws,
-                         std::uint64_t seed, Parallel& parallel);
+CorrectionErrors correction_errors(const Features& features, const Samples& samples,
+                                   const Miscalibration& found, const Probs& at, Index draws,
+                                   std::uint64_t seed, Parallel& parallel);
 
 }  // namespace ckce

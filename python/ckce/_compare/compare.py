@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ckce._compare.brier_split import split_brier
 from ckce._compare.common_ground import check_ground, ground_problems, pair_of
 from ckce._compare.comparison import ComparedModel, Comparison
 from ckce._compare.ground import Grounds
@@ -25,9 +26,11 @@ from ckce._metrics.ckce import jackknife
 from ckce._metrics.ece import ece_estimate_of
 from ckce._metrics.estimate import Estimate, estimate_and_solution
 from ckce._metrics.jkce import jkce_estimate_of
+from ckce._metrics.miscalibration import Miscalibration, miscalibration_beside
 from ckce._metrics.scores import scores_of
 from ckce._metrics.segments import segments_of
 from ckce._problem import (
+    Bandwidth,
     Problem,
     Progress,
     ReductionLike,
@@ -50,6 +53,9 @@ class Evaluated:
     estimate: Estimate
     record: ComparedModel
     replicates: NDArray[np.float64]  # CKCE without each group of the frequencies; empty if unknown
+    off: Miscalibration | None
+    brier: float  # of the reduced problem
+    own_median: Bandwidth | None  # where a pooled one was taken
 
 
 def compare(
@@ -136,7 +142,8 @@ def compare(
     of lambda = 0, of other data, or of retrained models. See docs/comparing.md.
 
     Cost: that of `estimate`, `jkce_estimate` and O(n r^2) for each model, r about 250 with 10
-    classes; O(n r m) for each pair.
+    classes; O(n r m) for each pair;
+    that of `miscalibration` for each model.
 
     Examples
     --------
@@ -251,6 +258,14 @@ def _comparison(
             _own_medians(evaluated),
         ),
         estimates={name: evaluated[name].estimate for name in names},
+        brier_splits=tuple(
+            split_brier(
+                {name: evaluated[name].brier for name in names},
+                {name: evaluated[name].off for name in names},
+                first.samples,
+                level,
+            )
+        ),
         level=level,
         method=best.method,
         bandwidth=best.bandwidth,
@@ -294,14 +309,20 @@ def _pair_error(a: Evaluated, b: Evaluated) -> float:
     return a.record.ckce_error + b.record.ckce_error
 
 
+def _own_median(problem: Problem) -> Bandwidth | None:
+    """The median distance of one model, where a pooled one was taken."""
+    if not problem.bandwidth.pooled:
+        return None
+    return median_of([problem.samples], problem.kernel, problem.seed, problem.n_threads)
+
+
 def _own_medians(evaluated: Mapping[str, Evaluated]) -> dict[str, float]:
-    """The median distance of each model, where a pooled one was taken."""
+    """The median distance of each model that has one, where a pooled one was taken."""
     medians = {}
     for name, model in evaluated.items():
-        problem = model.problem
-        if not problem.bandwidth.pooled:
+        found = model.own_median
+        if found is None:
             return {}
-        found = median_of([problem.samples], problem.kernel, problem.seed, problem.n_threads)
         if found.value is not None and found.kind != "no distances":
             medians[name] = found.value
     return medians
@@ -325,6 +346,8 @@ def _evaluate(
             beside=problem,
         ).p_value
     low, high = e.interval()
+    own = _own_median(problem)
+    off, brier = miscalibration_beside(problem, level, own), reduced.brier / reduced.weight
     record = ComparedModel(
         name=name,
         accuracy=scores.hits / scores.weight,
@@ -344,8 +367,12 @@ def _evaluate(
         ckce_error=None if e.bound is None else e.bound + (e.debias_error or 0.0),
         p_value=p_value,
         constant=is_constant(samples.probs),
+        miscalibration=None if off is None else off.value,
+        miscalibration_low=None if off is None else off.low,
+        miscalibration_high=None if off is None else off.high,
+        refinement=None if off is None else brier - off.value,
     )
-    return Evaluated(solved, e, record, solutions[0].replicates)
+    return Evaluated(solved, e, record, solutions[0].replicates, off, brier, own)
 
 
 def _differences_at(

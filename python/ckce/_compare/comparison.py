@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ckce._compare.brier_split import BrierSplit
 from ckce._compare.sensitivity import Sensitivity, run_sensitivity
 from ckce._compare.verdict import CommonGround
 from ckce._metrics.estimate import Estimate
 from ckce._metrics.segments import Segments
 from ckce._problem import Problem
-from ckce._results import Column, Table, by_groups, finite, load_pandas, model_columns
+from ckce._results import FEW_ROWS, Column, Table, by_groups, finite, load_pandas, model_columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,6 +48,12 @@ class ComparedModel:
         The p-value of the exact test of calibration, if it was asked for.
     constant : bool
         Whether the model predicts the same for all rows.
+    miscalibration, miscalibration_low, miscalibration_high : float or None
+        What perfect recalibration would take off the Brier score, see `miscalibration`, and the ends
+        of its interval.
+    refinement : float or None
+        The rest of the Brier score (with a reduction, of that of the reduced problem): what no
+        recalibration changes.
     """
 
     name: str
@@ -67,6 +74,10 @@ class ComparedModel:
     ckce_error: float | None
     p_value: float | None
     constant: bool = False
+    miscalibration: float | None = None
+    miscalibration_low: float | None = None
+    miscalibration_high: float | None = None
+    refinement: float | None = None
 
 
 @dataclass(frozen=True)
@@ -124,6 +135,9 @@ class Comparison:
         Number of groups, if there are any: all intervals and p-values are by group.
     signature : str
         Names everything that changes the numbers.
+    brier_splits : tuple of BrierSplit
+        For each pair, how much of the difference of their Brier scores is calibration, and how much
+        refinement.
     estimates : dict of Estimate
         The CKCE of each model with all that belongs to it, such as ``attribution()``.
     segments : Segments or None
@@ -144,6 +158,7 @@ class Comparison:
     n_classes: int
     n_groups: int | None
     signature: str
+    brier_splits: tuple[BrierSplit, ...]
     estimates: Mapping[str, Estimate] = field(repr=False, compare=False)
     # differences(pairs, bandwidth, regularizations) at equal predictions
     _rerun: Callable[..., list[list[float]]] = field(repr=False, compare=False)
@@ -212,6 +227,7 @@ class Comparison:
             "best": list(self.best),
             "models": [finite(dataclasses.asdict(model)) for model in self.models],
             "pairs": [pair.to_dict() for pair in self.pairs],
+            "brier_splits": [finite(dataclasses.asdict(split)) for split in self.brier_splits],
             "warnings": [finite(dataclasses.asdict(rail)) for rail in self.warnings],
             "level": self.level,
             "method": self.method,
@@ -298,6 +314,12 @@ def _named(pair: CommonGround) -> str:
     return f"{pair.first} and {pair.second}: {pair.sentence}"
 
 
+def _splits(comparison: Comparison) -> tuple[str, ...]:
+    """How Brier scores differ, while there are few pairs."""
+    few = len(comparison.names) <= 3 and comparison.n_samples >= FEW_ROWS
+    return tuple(split.sentence for split in comparison.brier_splits) if few else ()
+
+
 def table_of(comparison: Comparison) -> Table:
     """The ranking, with what is said above and below it."""
     bandwidth = "" if comparison.bandwidth is None else f", bandwidth {comparison.bandwidth:.4g}"
@@ -310,7 +332,7 @@ def table_of(comparison: Comparison) -> Table:
             f"{comparison.method}{bandwidth}, lambda {comparison.regularization:.4g}{groups}"
         ),
         lead=comparison.headline,
-        notes=comparison.sentences,
+        notes=(*comparison.sentences, *_splits(comparison)),
         cautions=tuple((rail.name, rail.message) for rail in comparison.warnings),
         signature=comparison.signature,
     )

@@ -12,6 +12,7 @@ from ckce._metrics.calibration_test import CalibrationTest, check_test, of_test,
 from ckce._metrics.ece import TITLES, VARIANTS, EceEstimate, ece_estimate_of
 from ckce._metrics.estimate import Estimate, estimate_of
 from ckce._metrics.jkce import JkceEstimate, jkce_estimate_of
+from ckce._metrics.miscalibration import Miscalibration, miscalibration_beside
 from ckce._metrics.scores import BrierDecomposition, brier_decomposition_of, scores_of
 from ckce._metrics.segments import Segments, segments_of
 from ckce._metrics.smooth_ece import smooth_ece_of
@@ -64,8 +65,9 @@ def evaluate(
 ) -> Evaluation:
     """Everything the paper's comparison reports of a model, in one call.
 
-    Accuracy, log loss, Brier score with its decomposition, CKCE (with floor, debiased value and
-    confidence interval), JKCE (with standard error), ECE in three variants and smooth ECE. CKCE and JKCE share
+    Accuracy, log loss, Brier score with its decomposition, what recalibration would take off it
+    (`miscalibration`), CKCE (with floor, debiased value and confidence interval), JKCE (with standard
+    error), ECE in three variants and smooth ECE. CKCE and JKCE share
     kernel and bandwidth.
 
     Parameters
@@ -117,6 +119,7 @@ def evaluate(
     accuracy           0.6667   mean confidence 0.7500
     log loss           0.4372
     Brier              0.2900   calibration 0.2900 + refinement 0.0000 + within bins 0.0000
+    miscalibration     0.0395   too few rows to tell: fewer than 50
     CKCE               0.00387  floor 0.0504: the mean of a calibrated model
     debiased          -0.0343   too few rows to tell: fewer than 50
     JKCE              -0.0857   unbiased; too few rows to tell: fewer than 50
@@ -177,6 +180,7 @@ def evaluate(
         brier_parts=brier_decomposition_of(samples, "class_wise", bins, "uniform", False, threads),
         ckce=estimate_of(problem, progress, level),
         jkce=jkce_estimate_of(problem.of_jkce(), progress, level),
+        miscalibration=miscalibration_beside(problem, level),
         smooth_ece=smooth.value,
         smooth_ece_bandwidth=smooth.bandwidth,
         smooth_ece_at_ends=smooth.at_ends,
@@ -213,6 +217,9 @@ class Evaluation:
     smooth_ece, smooth_ece_bandwidth, smooth_ece_at_ends : float
         Smooth ECE, of the second of two classes or of the top label; the width of its kernel; the
         share of predictions of exactly 0 or 1, which count half in it.
+    miscalibration : Miscalibration or None
+        What perfect recalibration would take off the Brier score; None with
+        ``reduction="class_wise"``, and of one row.
     test : CalibrationTest or None
         The exact test of calibration, if it was asked for.
     level : float
@@ -238,6 +245,7 @@ class Evaluation:
     smooth_ece: float
     smooth_ece_bandwidth: float
     smooth_ece_at_ends: float
+    miscalibration: Miscalibration | None = field(default=None, repr=False)
     test: CalibrationTest | None = field(default=None, repr=False)
     level: float = 0.95
     segments: Segments | None = field(default=None, repr=False)
@@ -270,6 +278,9 @@ class Evaluation:
             (TITLES["simplex"], self.ece_simplex.value, _bins_remark(self.ece_simplex)),
             ("ECE (smooth)", self.smooth_ece, self._smooth_remark()),
         ]
+        if self.miscalibration is not None:
+            off = self.miscalibration
+            rows.insert(3, ("miscalibration", off.value, off.remark))
         if self.test is not None:
             found = "the model is miscalibrated" if rejected else NO_SIGN
             drawn = f"{self.test.n_resamples} resamples"
@@ -341,6 +352,7 @@ class Evaluation:
             "ckce_signature": c.signature,
             "jkce_signature": j.signature,
             "ece_top_label_signature": self.ece_top_label.signature,
+            **_in_points(self.miscalibration),
             "p_value": None if self.test is None else self.test.p_value,
             "test_signature": None if self.test is None else self.test.signature,
         }
@@ -354,6 +366,15 @@ class Evaluation:
         }
         numbers["log_loss"] = self.log_loss
         return pandas.DataFrame(numbers, index=[name])
+
+
+def _in_points(found: Miscalibration | None) -> dict[str, float | str | None]:
+    names = {"": "value", "_se": "se", "_low": "low", "_high": "high", "_signature": "signature"}
+    names.update({"_points": "root", "_points_low": "root_low", "_points_high": "root_high"})
+    return {
+        f"miscalibration{end}": None if found is None else getattr(found, name)
+        for end, name in names.items()
+    }
 
 
 def _floor_remark(e: Estimate) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,20 +13,23 @@ from ckce import _core
 from ckce._input import check_level, check_memory, check_samples
 from ckce._methods import Landmarks, choose_points, pool_of
 from ckce._problem import (
+    Bandwidth,
     Problem,
     ReductionLike,
     check_reduction,
     check_settings,
+    median_of,
     problem_of,
     progress_bar,
 )
-from ckce._problem.reduction import TopK
+from ckce._problem.reduction import ClassWise, TopK
 from ckce._results import (
     FEW_ROWS,
     Facts,
     by_groups,
     finite,
     form_of,
+    in_words,
     number,
     percent,
     quantile,
@@ -225,6 +228,16 @@ class Miscalibration:
             f"{brier} ({points:.1f} points)."
         )
 
+    @property
+    def remark(self) -> str:
+        """Interval and points in words, for a table."""
+        if self.n_samples < FEW_ROWS:
+            return f"too few rows to tell: fewer than {FEW_ROWS}"
+        spread = in_words(self.low, self.high, self.level)
+        ends = f"{self.root_low:.1f} to {self.root_high:.1f}"
+        points = f"; {self.root:.1f} points ({ends})" if self.shown else ""
+        return spread + points
+
     def _facts(self) -> Facts:
         ends = f"{percent(self.level)} interval {number(self.low)} to {number(self.high)}"
         points = f"{self.root_low:.1f} to {self.root_high:.1f} points in root mean square"
@@ -254,6 +267,40 @@ class Miscalibration:
 def in_points(theta: float, two_classes: bool) -> float:
     """The root in hundredths; of two classes that of one of them."""
     return 100.0 * math.sqrt(max(0.0, theta) / (2.0 if two_classes else 1.0))
+
+
+def beside(problem: Problem, own_median: Bandwidth | None = None) -> Problem:
+    """The problem of the smoother, for the rows of a problem of CKCE.
+
+    The number is that of `miscalibration`: of CKCE's settings only a bandwidth that was given counts,
+    if it is that of a Euclidean distance. Else the median distance of the rows does, if need be the
+    one that is known.
+    """
+    settings = check_settings("miscalibration", method=Landmarks(sum(LANDMARKS)))
+    assert settings.method is not None
+    gamma = problem.bandwidth
+    if own_median is not None and gamma.kind != "given":
+        gamma = own_median
+    elif not gamma.of_all_rows or problem.kernel.distance != "l2":
+        gamma = median_of([problem.samples], settings.kernel, problem.seed, problem.n_threads)
+    return replace(
+        problem,
+        metric="miscalibration",
+        method=settings.method,
+        kernel=settings.kernel,
+        bandwidth=gamma,
+        label_kernel=None,
+        cache={},
+    )
+
+
+def miscalibration_beside(
+    problem: Problem, level: float, own_median: Bandwidth | None = None
+) -> Miscalibration | None:
+    """Of the rows of a problem of CKCE; none where there is no one problem, or one row."""
+    if isinstance(problem.reduction, ClassWise) or problem.samples.weight <= 1.0:
+        return None
+    return miscalibration_of(beside(problem, own_median), level, False)
 
 
 def smoother_features(problem: Problem) -> _core.Features:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +14,8 @@ from ckce import _core
 from ckce._input import check_choice, check_count, check_level, check_memory, check_probs
 from ckce._methods import Cholesky, Exact, Fourier, Landmarks, Method, choose_points
 from ckce._metrics.miscalibration import (
-    LANDMARKS,
     Miscalibration,
+    beside,
     smooth,
     smoother_features,
     worded,
@@ -25,8 +25,6 @@ from ckce._problem import (
     Problem,
     ReductionLike,
     check_reduction,
-    check_settings,
-    median_of,
     progress_bar,
     settle,
 )
@@ -255,7 +253,8 @@ class Witness:
             Level of the bands.
         n_draws : int
             Draws of a multiplier bootstrap: each changes the signs of the rows' residuals (of groups,
-            together) at random.
+            together) at random. A standard error is at least the one that labels drawn from the
+            predictions would have, because residuals say little of classes that are rare.
 
         Returns
         -------
@@ -274,7 +273,7 @@ class Witness:
             "pass fewer predictions at a time",
         )
         value = self._corrected(asked)
-        errors = _core.correction_errors(
+        errors, variance = _core.correction_errors(
             samples.probs,
             samples.labels,
             samples.weights,
@@ -287,7 +286,8 @@ class Witness:
             n_threads=self._n_threads,
             progress=None,
         )
-        spread = np.sqrt((errors**2).mean(axis=1))
+        drawn = (errors**2).mean(axis=1)
+        spread = np.sqrt(np.maximum(drawn, variance.T.ravel()))
         scaled = np.abs(errors) / np.where(spread > 0.0, spread, np.inf)[:, None]
         factor = float(np.quantile(scaled.max(axis=0), level))
         se = spread.reshape(m, k).T
@@ -402,22 +402,7 @@ class Witness:
 
     @cached_property
     def _smoothing(self) -> Problem:
-        """The problem of the correction: CKCE's data, with landmarks."""
-        problem = self._rows("correction(q)")
-        settings = check_settings("miscalibration", method=Landmarks(sum(LANDMARKS)))
-        gamma = problem.bandwidth
-        if problem.kernel.distance != "l2" or gamma.value is None:
-            gamma = median_of([problem.samples], settings.kernel, problem.seed, self._n_threads)
-        assert settings.method is not None
-        return replace(
-            problem,
-            metric="miscalibration",
-            method=settings.method,
-            kernel=settings.kernel,
-            bandwidth=gamma,
-            label_kernel=None,
-            cache={},
-        )
+        return beside(self._rows("correction(q)"))
 
     @cached_property
     def _smoother(self) -> tuple[_core.Features, _core.Miscalibration]:

@@ -53,6 +53,15 @@ class Bandwidth:
         drawn = "" if self.seed is None else f",{MEDIAN_ROWS},s{self.seed}"
         return f"{'pooled ' if self.pooled else ''}{self.kind}{drawn}"
 
+    @property
+    def of_all_rows(self) -> bool:
+        """Given, or the median distance of the rows of one problem."""
+        if self.kind == "given":
+            return True
+        medians = ("median", "median>0", "no distances")
+        elsewhere = self.pooled or self.first_rows or self.sample is not None
+        return self.kind in medians and not elsewhere
+
     def words(self) -> dict[str, str]:
         """Its part of a signature."""
         if self.value is None:

@@ -10,6 +10,7 @@ def model_columns(level: float) -> tuple[Column, ...]:
         Column("debiased", ("ckce_debiased",), "ckce", strong=True),
         Column(f"{percent(level)} interval", ("ckce_low", "ckce_high"), "ckce"),
         Column("p-value", ("p_value",), form=".4f"),
+        Column("miscalibration", ("miscalibration",), "brier"),
         Column("CKCE", ("ckce",), "ckce"),
         Column("floor", ("ckce_floor",), "ckce"),
         Column("accuracy", ("accuracy",), form=".4f"),
