@@ -142,8 +142,7 @@ def compare(
     of lambda = 0, of other data, or of retrained models. See docs/comparing.md.
 
     Cost: that of `estimate`, `jkce_estimate` and O(n r^2) for each model, r about 250 with 10
-    classes; O(n r m) for each pair;
-    that of `miscalibration` for each model.
+    classes; that of `miscalibration`; O(n r m) for each pair.
 
     Examples
     --------

@@ -276,14 +276,19 @@ def beside(problem: Problem, own_median: Bandwidth | None = None) -> Problem:
     if it is that of a Euclidean distance. Else the median distance of the rows does, if need be the
     one that is known.
     """
+    samples = problem.samples
+    key = (id(samples.probs), id(samples.labels), problem.bandwidth, problem.reduction)
+    if key in problem.smoothed:
+        known: Problem = problem.smoothed[key]
+        return known
     settings = check_settings("miscalibration", method=Landmarks(sum(LANDMARKS)))
     assert settings.method is not None
     gamma = problem.bandwidth
     if own_median is not None and gamma.kind != "given":
         gamma = own_median
     elif not gamma.of_all_rows or problem.kernel.distance != "l2":
-        gamma = median_of([problem.samples], settings.kernel, problem.seed, problem.n_threads)
-    return replace(
+        gamma = median_of([samples], settings.kernel, problem.seed, problem.n_threads)
+    made = replace(
         problem,
         metric="miscalibration",
         method=settings.method,
@@ -291,7 +296,11 @@ def beside(problem: Problem, own_median: Bandwidth | None = None) -> Problem:
         bandwidth=gamma,
         label_kernel=None,
         cache={},
+        smoothed={},
     )
+    if not problem.smoothed:  # the first is the problem's own; one that lives keeps its id
+        problem.smoothed[key] = made
+    return made
 
 
 def miscalibration_beside(
@@ -332,27 +341,31 @@ def smoother_features(problem: Problem) -> _core.Features:
 
 
 def smooth(
-    problem: Problem, features: _core.Features, progress: bool | None = None
-) -> _core.Miscalibration:
-    """The core's part."""
-    samples = problem.samples
-    with progress_bar(progress, "miscalibration") as report:
-        return _core.miscalibration(
-            samples.probs,
-            samples.labels,
-            samples.weights,
-            groups=samples.groups,
-            features=features,
-            n_threads=problem.n_threads,
-            progress=report,
-        )
+    problem: Problem, progress: bool | None = None
+) -> tuple[_core.Features, _core.Miscalibration]:
+    """Features and what the core finds with them; made once for a problem."""
+    if "smoother" not in problem.smoothed:
+        samples, features = problem.samples, smoother_features(problem)
+        with progress_bar(progress, "miscalibration") as report:
+            found = _core.miscalibration(
+                samples.probs,
+                samples.labels,
+                samples.weights,
+                groups=samples.groups,
+                features=features,
+                n_threads=problem.n_threads,
+                progress=report,
+            )
+        problem.smoothed["smoother"] = features, found
+    features, found = problem.smoothed["smoother"]
+    return features, found
 
 
 def miscalibration_of(
     problem: Problem, level: float = 0.95, progress: bool | None = None
 ) -> Miscalibration:
     """The miscalibration of a settled problem."""
-    return worded(problem, smooth(problem, smoother_features(problem), progress), level)
+    return worded(problem, smooth(problem, progress)[1], level)
 
 
 def worded(problem: Problem, found: _core.Miscalibration, level: float) -> Miscalibration:

@@ -17,7 +17,6 @@ from ckce._metrics.miscalibration import (
     Miscalibration,
     beside,
     smooth,
-    smoother_features,
     worded,
 )
 from ckce._metrics.regions import Region, find_regions
@@ -406,8 +405,7 @@ class Witness:
 
     @cached_property
     def _smoother(self) -> tuple[_core.Features, _core.Miscalibration]:
-        features = smoother_features(self._smoothing)
-        return features, smooth(self._smoothing, features, False)
+        return smooth(self._smoothing, False)
 
     def _corrected(self, q: NDArray[np.floating]) -> Values:
         features, found = self._smoother

@@ -63,6 +63,15 @@ class Problem:
     n_threads: int
     #: The first and the last feature map, which CKCE, JKCE and the test of one problem share.
     cache: dict[Any, _core.Features] = field(default_factory=dict, compare=False, repr=False)
+    #: The smoother of `miscalibration`, which a witness of the same rows shares.
+    smoothed: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            **self.__dict__,
+            "cache": {},
+            "smoothed": {},
+        }  # what is computed is no part of a pickle
 
     @property
     def parts(self) -> Iterator[Problem]:

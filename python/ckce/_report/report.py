@@ -292,6 +292,7 @@ def _as_compared(name: str, evaluation: Evaluation, level: float) -> ComparedMod
     """The record that a comparison has of a model, of one that is by itself."""
     e = evaluation.ckce
     low, high = e.interval(level)
+    off = evaluation.miscalibration
     return ComparedModel(
         name=name,
         accuracy=evaluation.accuracy,
@@ -310,6 +311,9 @@ def _as_compared(name: str, evaluation: Evaluation, level: float) -> ComparedMod
         sharpness=math.nan,
         ckce_error=None if e.bound is None else e.bound + (e.debias_error or 0.0),
         p_value=None if evaluation.test is None else evaluation.test.p_value,
+        miscalibration=None if off is None else off.value,
+        miscalibration_low=None if off is None else off.low,
+        miscalibration_high=None if off is None else off.high,
     )
 
 
