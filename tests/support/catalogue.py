@@ -860,6 +860,7 @@ def _bad_methods():
         ("Landmarks", {"points": "200"}, TypeError, "points must be an integer, got '200'"),
         ("Landmarks", {"points": True}, TypeError, "points must be an integer, got True"),
         ("Landmarks", {"points": Q[0]}, ValueError, "landmarks must have shape"),
+        ("Landmarks", {"points": Q[:, :0]}, ValueError, "not be empty, got shape (20, 0)"),
         ("Landmarks", {"points": Q[:0]}, ValueError, "landmarks must not be empty"),
         ("Landmarks", {"points": Q.astype(str)}, TypeError, "landmarks must hold real numbers"),
         ("Landmarks", {"points": pd.DataFrame(Q)}, TypeError, "pass .to_numpy()"),

@@ -104,7 +104,7 @@ def check_matrix(
     expected = tuple("any" if size is None else size for size in shape)
     if array.ndim != 2 or any(e not in (None, s) for e, s in zip(shape, array.shape, strict=True)):
         raise ValueError(f"{name} must have shape {expected}, got {array.shape}")
-    if array.shape[0] == 0:
+    if array.size == 0:
         raise ValueError(f"{name} must not be empty, got shape {array.shape}")
     matrix = np.asfortranarray(array, dtype=np.float64)
     if not np.isfinite(matrix).all():
