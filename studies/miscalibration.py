@@ -705,12 +705,12 @@ In short:
   "spills to the next 5" of a hundred classes, jumps where ranks change.
 - The one-sided lower end of 95 % is above theta in 1.7 % of all draws of miscalibrated models. The two-sided interval covers
   in 94 % (smooth truths) and 90 % (all). A calibrated model is called miscalibrated in at most 1 % of the draws of a cell.
-- Of pairs, 0.6 % are shown with the wrong sign; the worst cell has 4 of 40, with a true difference of 0.0002.
+- A difference of the wrong sign is shown in 0.6 % of the pairs; the worst cell has 4 of 40, with a true difference of 0.0002.
 - It reads too low in narrow regions (-8 to -75 %) and for errors of single classes out of a hundred (-5 to -83 %), and its
   interval is too sure of itself there. At n = 500 little below 10 points is shown.
 - Pointwise bands cover 91 to 99 %. The simultaneous ones do not always reach their level.
-- The first worst region overlaps planted balls by half or more in 97 and 91 of 100 draws (2 and 10 classes). Of long
-  thin sets with ten classes it finds half in 61.
+- The first worst region overlaps planted balls by half or more in 97 and 91 of 100 draws (2 and 10 classes). It finds
+  half of long thin sets with ten classes in 61.
 """
 PAIRS = """True probabilities p are drawn, models are functions of p: sharper by a power ("T 1/1.5"), flatter ("T 1.25"), mixed
 with uniform predictions ("shrunk"), or p itself. A difference is shown if it is 1.96 paired standard
