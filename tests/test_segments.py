@@ -50,6 +50,12 @@ def test_a_segment_is_an_estimate_of_its_rows(method, extra):
         assert row.accuracy == ckce.accuracy(Y[rows], Q[rows], sample_weight=weights)
         assert row.brier == ckce.brier(Y[rows], Q[rows], sample_weight=weights)
         assert row.n_samples == 200
+        own = {} if weights is None else {"sample_weight": weights}
+        own |= {"groups": options["groups"][rows]} if extra == "groups" else {}
+        own |= {"reduction": "top_label"} if extra == "top_label" else {}
+        size = ckce.miscalibration(Y[rows], Q[rows], bandwidth=0.6, level=found.level_each, **own)
+        sizes = (row.miscalibration, row.miscalibration_low, row.miscalibration_high)
+        assert sizes == pytest.approx((size.value, size.low, size.high), rel=1e-12)
 
 
 def test_bandwidth_and_lambda_are_those_of_all_rows():
@@ -59,6 +65,9 @@ def test_bandwidth_and_lambda_are_those_of_all_rows():
         Y[rows], Q[rows], bandwidth=e.ckce.bandwidth, regularization=e.ckce.regularization
     )
     assert e.segments.rows[2].ckce_debiased == alone.debiased
+    size = ckce.miscalibration(Y[rows], Q[rows], level=e.segments.level_each)
+    assert e.segments.rows[2].miscalibration == pytest.approx(size.value, rel=1e-12)
+    assert e.segments.rows[2].miscalibration_high == pytest.approx(size.high, rel=1e-12)
     assert e.segments.bandwidth == e.ckce.bandwidth
     assert e.segments.regularization == e.ckce.regularization
 

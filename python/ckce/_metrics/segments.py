@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ckce._input import LEAST_GROUPS, InputError, Partition, Samples, digest, listed
+from ckce._input import LEAST_GROUPS, InputError, Partition, Samples, check_kernel, digest, listed
 from ckce._metrics.estimate import estimate_of
+from ckce._metrics.miscalibration import miscalibration_beside
 from ckce._metrics.scores import scores_of
-from ckce._problem import Problem
+from ckce._problem import Problem, median_of
 from ckce._results import FEW_ROWS, Column, Table, finite, load_pandas, percent
 
 if TYPE_CHECKING:
@@ -44,6 +45,9 @@ class Segment:
         As in `compare`; the floor is None with groups.
     ckce_low, ckce_high : float
         Ends of an interval that is adjusted for the number of segments.
+    miscalibration, miscalibration_low, miscalibration_high : float or None
+        `ckce.miscalibration` of the segment, in units of the Brier score, and its interval, adjusted in
+        the same way; None with ``reduction="class_wise"``.
     """
 
     name: str
@@ -61,6 +65,9 @@ class Segment:
     ckce_se: float
     ckce_low: float
     ckce_high: float
+    miscalibration: float | None
+    miscalibration_low: float | None
+    miscalibration_high: float | None
 
     @property
     def shown(self) -> bool:
@@ -119,8 +126,8 @@ class Segments:
         """The rows, with what is said of them."""
         lead = self.sentences
         notes = [
-            f"The intervals hold for all {len(self.rows)} lines at once with {percent(self.level)} "
-            f"(Sidak: {100 * self.level_each:.4g} % each). Bandwidth and lambda are those of all rows."
+            f"The intervals of a column hold for all {len(self.rows)} lines at once with {percent(self.level)} "
+            f"(Sidak: {100 * self.level_each:.4g} % each). CKCE has the bandwidth and lambda of all rows."
         ]
         if len(self.rows) > _SHOWN:
             notes.append(
@@ -138,6 +145,8 @@ class Segments:
             Column("share", ("share",), form=".1%"),
             Column("debiased", ("ckce_debiased",), "ckce", strong=True),
             Column("interval", ("ckce_low", "ckce_high"), "ckce"),
+            Column("miscalibration", ("miscalibration",), "theta"),
+            Column("interval", ("miscalibration_low", "miscalibration_high"), "theta"),
             Column("accuracy", ("accuracy",), form=".4f"),
             Column("confidence", ("mean_confidence",), form=".4f"),
             Column("Brier", ("brier",), form=".4f"),
@@ -281,8 +290,11 @@ def _segment(
 ) -> Segment:
     rows = np.flatnonzero(partition.codes == code)
     own = samples.at(rows)
-    problem = dataclasses.replace(whole, samples=whole.samples.at(rows), cache={})
+    part = whole.samples.at(rows)
+    problem = dataclasses.replace(whole, samples=part, cache={}, smoothed={})
     e = estimate_of(problem, progress=False, level=level)
+    median = median_of([part], check_kernel("linear_gaussian"), whole.seed, whole.n_threads)
+    size = miscalibration_beside(problem, level, median)
     scores = scores_of(own, whole.n_threads)
     low, high = e.interval()
     return Segment(
@@ -301,4 +313,7 @@ def _segment(
         ckce_se=e.se,
         ckce_low=low,
         ckce_high=high,
+        miscalibration=None if size is None else size.value,
+        miscalibration_low=None if size is None else size.low,
+        miscalibration_high=None if size is None else size.high,
     )
