@@ -747,6 +747,15 @@ def test_completions_know_every_word(run, shell):
         subprocess.run([path, "-n", "script"], check=True)
 
 
+def test_compare_names_score_for_other_kernels(run):
+    np.savez("one.npz", probs=[[0.5, 0.5], [0.2, 0.8]] * 40, labels=[0, 1] * 40)
+    np.savez("two.npz", probs=[[0.4, 0.6], [0.1, 0.9]] * 40, labels=[0, 1] * 40)
+    code, out, err = run("compare one.npz two.npz --kernel laplace")
+    assert (code, out) == (1, "")
+    assert "kernel must have a Gaussian part" in err
+    assert "use ckce score, with one --bandwidth for all, for the values of single models" in err
+
+
 def test_demo(run):
     start = time.process_time()
     code, out, err = run("demo --text")

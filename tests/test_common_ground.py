@@ -12,6 +12,7 @@ from ckce._compare.common_ground import ground_problems
 from ckce._compare.ground import EPS, Grounds
 from ckce._input import check_samples
 from ckce._problem import check_settings
+from ckce._results import standard_error
 
 
 def settled(y, a, b, **options):
@@ -151,6 +152,27 @@ def test_equal_predictions_give_debiased_ckce_of_the_same_features():
     assert found.second_value == pytest.approx(own[1], abs=1e-9)
     assert found.share == pytest.approx(1.0, abs=1e-9)
     assert found.own_difference == pytest.approx(own[0] - own[1], abs=1e-12)
+
+
+def test_own_values_are_those_of_estimate():
+    """They come from the sums of the comparison: debiased CKCE by the landmarks of the norm."""
+    y, a, b = two_models(5, n=400, m=3)
+    rng = np.random.default_rng(0)
+    for options in (
+        {},
+        {"sample_weight": rng.integers(1, 4, 400).astype(float)},
+        {"groups": rng.permutation(np.repeat(np.arange(40), 10))},
+        {"label_kernel": np.eye(3) + 0.5},
+    ):
+        grounds, problem = settled(y, a, b, **options)
+        method, gamma = ckce.Landmarks(grounds.map.points[0]), problem.bandwidth.value
+        own = [ckce.estimate(y, q, method=method, bandwidth=gamma, **options) for q in (a, b)]
+        found = ckce.common_ground(y, a, b, **options)
+        assert found.own_difference == pytest.approx(own[0].debiased - own[1].debiased, abs=1e-14)
+        se = standard_error(
+            own[0].influence - own[1].influence, options.get("sample_weight"), grounds.first.groups
+        )
+        assert found.own_se == pytest.approx(se, rel=1e-9)
 
 
 def _norm_landmarks(y, a):

@@ -11,6 +11,12 @@ import ckce
 NAMES = ("sharp", "good")
 
 
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch):
+    """1024 rows at a time, so that all files have several."""
+    monkeypatch.setattr("ckce._compare.ground_stream._CHUNK_BYTES", 1)
+
+
 def story(n, m=3, seed=0):
     """Labels, a sharp and a good model."""
     rng = np.random.default_rng(seed)
