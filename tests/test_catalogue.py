@@ -51,6 +51,7 @@ HARMLESS = {
     "to_frame",
     "split",
     "arguments",
+    "GroundAccumulator.fresh",
 }
 
 

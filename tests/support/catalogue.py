@@ -1115,6 +1115,7 @@ def _bad_files():
         ("accumulate", {"bandwidth": -1.0}, ValueError, "bandwidth must be positive"),
         ("accumulate", {"n_classes": 3}, TypeError, "n_classes"),
         ("read", {"spool": "/nowhere"}, FileNotFoundError, "/nowhere"),
+        ("compare", {"other": 3}, TypeError, "other must be a Scan, got int"),
     ]:
         packed = _saved(np.savez_compressed, labels=Y, probs=Q)
         call = partial(
@@ -1314,6 +1315,44 @@ def _bad_merges():
     yield Refusal("CKCEAccumulator.merge: unknown bandwidth", call, ValueError, words, (pending,))
 
 
+def _bad_grounds():
+    """States of a comparison at equal predictions."""
+    make, models = ckce.GroundAccumulator.from_sample, {"a": Q, "b": Q[::-1]}
+    empty = make(Y, models)
+    full = empty.fresh()
+    full.update(Y, Q)
+    half = empty.fresh()
+    half.update(Y[:-1], Q[:-1])
+    other = make(Y, models, bandwidth=0.3)
+    for name, call, error, fragment in [
+        ("from_sample: an array", partial(make, Y, Q), TypeError, "y_prob must be a dict"),
+        (
+            "from_sample(kernel='laplace')",
+            partial(make, Y, models, kernel="laplace"),
+            ValueError,
+            "kernel must have a Gaussian part",
+        ),
+        ("update: labels", partial(full.update, Y + 9, Q), ValueError, "y_true"),
+        ("merge: None", partial(full.merge, None), TypeError, "GroundAccumulator, got NoneType"),
+        ("merge: bandwidth", partial(full.merge, other), ValueError, "must be the same to merge"),
+        (
+            "compare: None",
+            partial(full.compare, None),
+            TypeError,
+            "GroundAccumulator, got NoneType",
+        ),
+        ("compare: empty", partial(full.compare, empty), ValueError, "holds no rows yet"),
+        ("compare: rows", partial(full.compare, half), ValueError, "must have the same rows"),
+        (
+            "compare(regularization='loo')",
+            partial(full.compare, full, regularization="loo"),
+            TypeError,
+            "regularization",
+        ),
+    ]:
+        yield Refusal(f"GroundAccumulator.{name}", call, error, (fragment,))
+
+
 def _bad_states():
     data = _accumulator().to_bytes()
     for name, state, fragment in [
@@ -1456,6 +1495,7 @@ CATALOGUE = [
     *_bad_batches(),
     *_bad_accumulators(),
     *_bad_merges(),
+    *_bad_grounds(),
     *_bad_uses(),
     *_bad_models(),
     *_bad_states(),
