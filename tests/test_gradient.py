@@ -113,6 +113,17 @@ def test_exact_against_the_oracle(kernel, shape, debias, detach):
         assert differ(gradient, slopes) <= 1e-11
 
 
+@pytest.mark.parametrize("detach", [False, True])
+def test_a_huge_ridge_does_not_cancel(detach):
+    """W - W diag(ridge) W would have no digit left of A."""
+    y, q = sample(12, 3)
+    settings = {"bandwidth": 0.6, "regularization": 1e12, "detach_kernel": detach}
+    value, gradient = ckce.gradient(y, q, **settings)
+    expected, slopes = reference.gradient(y, q, **settings)
+    assert value == pytest.approx(expected, rel=1e-10)
+    assert differ(gradient, slopes) <= 1e-10
+
+
 @pytest.mark.parametrize(("debias", "detach"), SIDES)
 @pytest.mark.parametrize(("n", "m", "d"), [(30, 3, 6), (9, 4, 6), (40, 2, 60), (30, 2, 3)])
 def test_fourier_against_the_oracle(n, m, d, debias, detach):

@@ -87,6 +87,23 @@ void RidgeSolver::solve(MatrixRef b) const {
   solve_lower_transposed(factor_, b);
 }
 
+// Columns of W from the diagonal on: there both solves see the lower right corner of the factor
+// only.
+Matrix RidgeSolver::inverse(Parallel& parallel) const {
+  const Index n = size();
+  Matrix w(n, n);
+  parallel.each_piece(n, kSolveColumns, [&](Index begin, Index columns) {
+    const Index below = n - begin;
+    const auto corner = factor_.bottomRightCorner(below, below);
+    Matrix some = Matrix::Identity(below, columns);
+    solve_lower(corner, some);
+    solve_lower_transposed(corner, some);
+    w.block(begin, begin, below, columns) = some;
+    w.block(begin, begin, columns, below) = some.transpose();
+  });
+  return w;
+}
+
 // With A + ridge I = L L': its square is L (L'L) L' = (L S)(L S)', S S' = L'L. S comes from a
 // matrix of the same condition, not of its square.
 Matrix RidgeSolver::factor_of_square(Parallel& parallel) const {

@@ -18,16 +18,29 @@ Matrix product_by_columns(const Matrix& a, const Matrix& b, Parallel& parallel) 
   return out;
 }
 
-// W and K W, (n, n) each. W - W diag(ridge / w) W would save the second product, but it cancels
-// ridge / k(q, q) digits of A. O(n^3)
+// A = W K W = W - W diag(ridge / w) W cancels ridge / k(q, q) digits; up to here there are enough.
+constexpr double kMostCancelled = 1e4;
+
+// W and what comes of it, (n, n). O(n^3)
 struct Inverse {
   Matrix w;
-  Matrix kw;
+  Matrix kw;  // K W, where W - W diag(ridge / w) W would cancel too much
+  Vector ridges;
 
-  Inverse(const Matrix& gram, const RidgeSolver& solver, Parallel& parallel)
-      : w(Matrix::Identity(gram.rows(), gram.rows())) {
-    solver.solve(w, parallel);
-    kw = product_by_columns(gram, w, parallel);
+  Inverse(const Matrix& gram, const RidgeSolver& solver, const Vector& ridges_, Parallel& parallel)
+      : w(solver.inverse(parallel)), ridges(ridges_) {
+    if (ridges.maxCoeff() > kMostCancelled * gram.diagonal().minCoeff())
+      kw = product_by_columns(gram, w, parallel);
+  }
+
+  Vector diagonal() const {  // of W K W
+    if (kw.size() > 0) return w.cwiseProduct(kw).colwise().sum().transpose();
+    return w.diagonal() - w.cwiseAbs2() * ridges;
+  }
+
+  Matrix whole(Parallel& parallel) const {  // W K W
+    if (kw.size() > 0) return product_by_columns(w, kw, parallel);
+    return w - product_by_columns(w, ridges.asDiagonal() * w, parallel);
   }
 };
 
@@ -74,15 +87,13 @@ DualGradient gradient_dual(const Matrix& gram, const Samples& samples, const Lab
     });
   }
   if (sides.debias) {
-    Inverse inverse(gram, solver, parallel);
-    const Vector a_ii =
-        inverse.w.cwiseProduct(inverse.kw).colwise().sum().transpose().cwiseProduct(over_w);
+    const Inverse inverse(gram, solver, ridge * over_w, parallel);
+    const Vector a_ii = inverse.diagonal().cwiseProduct(over_w);
     const Vector norms = r.rowwise().squaredNorm();
     result.value -= a_ii.dot(norms);
     r_bar -= 2.0 * a_ii.asDiagonal() * r;
     if (sides.through_kernel) {  // D = diag(|r_i F|^2 / w_i): W D W - A D W - W D A
-      Matrix half = product_by_columns(inverse.w, inverse.kw, parallel);  // A, then W / 2 - A
-      half = 0.5 * inverse.w - half;
+      Matrix half = 0.5 * inverse.w - inverse.whole(parallel);
       const Matrix dw = norms.cwiseProduct(over_w).asDiagonal() * inverse.w;
       half = product_by_columns(half, dw, parallel);
       result.gram -= half;
