@@ -129,9 +129,9 @@ def test_jkce_of_rows_that_are_groups_of_their_own(case, m):
     assert abs(case(y, q, groups=np.arange(300)) - case(y, q)) <= 1e-12 * scale
 
 
-@pytest.mark.parametrize(("kernel", "rank"), [("linear_gaussian", 0), ("laplace", 512)])
-def test_the_iteration_has_the_debias_term_of_the_factorisation(kernel, rank):
-    y, q = sample(2100, 3 if rank else 5)
+@pytest.mark.parametrize(("kernel", "m"), [("linear_gaussian", 5), ("laplace", 3)])
+def test_the_iteration_has_the_debias_term_of_the_factorisation(kernel, m):
+    y, q = sample(2100, m)
     g = groups_of(2100, 60)
     options = {
         "ridge": 2100**0.75,
@@ -148,7 +148,7 @@ def test_the_iteration_has_the_debias_term_of_the_factorisation(kernel, rank):
     ]
     assert solved[1].debias == pytest.approx(solved[0].debias, abs=solved[1].debias_error)
     assert solved[1].debias_error <= 1e-3 * solved[1].debias
-    assert rank in (0, solved[1].debias_rank)  # random probes find the rest
+    assert solved[1].debias_rank <= 512  # random probes find the rest
     assert math.isnan(solved[0].floor)
     assert math.isnan(solved[1].floor)
 

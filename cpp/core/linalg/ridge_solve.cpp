@@ -104,6 +104,12 @@ Matrix RidgeSolver::inverse(Parallel& parallel) const {
   return w;
 }
 
+void RidgeSolver::solve_from(Index begin, MatrixRef b) const {
+  const auto below = factor_.bottomRightCorner(size() - begin, size() - begin);
+  solve_lower(below, b);
+  solve_lower_transposed(below, b);
+}
+
 // With A + ridge I = L L': its square is L (L'L) L' = (L S)(L S)', S S' = L'L. S comes from a
 // matrix of the same condition, not of its square.
 Matrix RidgeSolver::factor_of_square(Parallel& parallel) const {

@@ -15,6 +15,8 @@ class RidgeSolver {
   Index size() const { return factor_.rows(); }
   // (n, columns), on this thread.
   void solve(MatrixRef b) const;
+  // Rows `begin`, ... of W B, for a B that is given from there on and zero above.
+  void solve_from(Index begin, MatrixRef b) const;
   // (n, columns), columns shared out among the threads.
   void solve(MatrixRef b, Parallel& parallel) const;
   // W itself (n, n), for what needs all of it. O(2 n^3 / 3)

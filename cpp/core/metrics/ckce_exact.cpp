@@ -2,9 +2,9 @@
 // rows by conjugate gradients, whose error is certified: K is never stored.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <stdexcept>
 
-#include "core/features/cholesky.hpp"
 #include "core/features/linear.hpp"
 #include "core/kernels/gram_product.hpp"
 #include "core/metrics/ckce.hpp"
@@ -16,8 +16,7 @@
 namespace ckce {
 namespace {
 
-// Of a system that others with the same matrix can follow at little cost.
-constexpr Index kFewIterations = 12;
+constexpr Index kFewProducts = 50;  // where a factorisation can take over
 
 // How far the value may be off: what is left of both systems, rho and sigma, as computed and with
 // what rounding hides of it; what rounding moves in K V, in the correction by rho, and in the sums.
@@ -49,50 +48,57 @@ Vector value_per_class(const ConjugateGradients& v, const Panels& y, double ridg
   return per_class;
 }
 
-Solution ckce_by_iteration(const Kernel& kernel, const Samples& samples, const LabelKernel& label,
-                           double ridge, double tol, bool full, Parallel& parallel) {
+// None if one of the two systems takes more than `most` products.
+std::optional<Solution> ckce_by_iteration(const Kernel& kernel, const Samples& samples,
+                                          const LabelKernel& label, double ridge, double tol,
+                                          Index most, bool full, Parallel& parallel) {
   const Points points = kernel.points(samples.probs, parallel);
   const Gram gram{kernel, points};
   const Panels r = residual_panels(samples, points.q, label, [](double w) { return std::sqrt(w); });
   const WeightedGram weighted(gram, samples, parallel);
-  const Preconditioner preconditioner(gram, samples, ridge, parallel);
+  Preconditioner preconditioner(gram, samples, ridge, parallel);
   const double r_norm = r.data().norm();
   const double r_error = residual_error(label, total_weight(samples), r_norm);
   const double round_off = 1e-15;
 
   // The value is known up to 2 |sigma| |rho| + |rho|^2 / (4 ridge), where rho and sigma are what is
   // left of the systems for V = W R and Y = W V.
-  const ConjugateGradients v(weighted, preconditioner, r, ridge, parallel, [&](const auto& cg) {
-    const double rho = cg.rest.data().norm();
-    const bool small = rho * rho / (4.0 * ridge) <= 0.25 * tol * dot(cg.x, cg.kx);
-    return rho <= round_off * r_norm || (rho <= 1e-5 * r_norm && small);
-  });
+  const ConjugateGradients v(
+      weighted, preconditioner, r, ridge, parallel,
+      [&](const auto& cg) {
+        const double rho = cg.rest.data().norm();
+        const bool small = rho * rho / (4.0 * ridge) <= 0.25 * tol * dot(cg.x, cg.kx);
+        return rho <= round_off * r_norm || (rho <= 1e-5 * r_norm && small);
+      },
+      most);
+  if (!v.done) return std::nullopt;
   const double value = dot(v.x, v.kx);
-  if (!v.done) throw std::domain_error(kNoConvergence);
   const double rho = v.rest.data().norm();
   const double x_norm = v.x.data().norm();
   Solution solution;
   bool settled = false;
-  const ConjugateGradients y(weighted, preconditioner, v.x, ridge, parallel, [&](const auto& cg) {
-    const double sigma = cg.rest.data().norm();
-    if (!settled && (sigma <= round_off * x_norm || 2.0 * sigma * rho <= 0.5 * tol * value)) {
-      settled = true;  // the value is the same whether or not the influence needs more steps
-      solution.bound =
-          full ? bound_of(v, cg, r_error, ridge) : 2.0 * sigma * rho + rho * rho / (4.0 * ridge);
-      solution.per_class = value_per_class(v, cg.x, ridge);
-      solution.value = solution.per_class.sum();
-    }
-    return settled && (!full || sigma <= 1e-9 * x_norm);
-  });
-  if (!y.done) throw std::domain_error(kNoConvergence);
+  const ConjugateGradients y(
+      weighted, preconditioner, v.x, ridge, parallel,
+      [&](const auto& cg) {
+        const double sigma = cg.rest.data().norm();
+        if (!settled && (sigma <= round_off * x_norm || 2.0 * sigma * rho <= 0.5 * tol * value)) {
+          settled = true;  // the value is the same whether or not the influence needs more steps
+          solution.bound = full ? bound_of(v, cg, r_error, ridge)
+                                : 2.0 * sigma * rho + rho * rho / (4.0 * ridge);
+          solution.per_class = value_per_class(v, cg.x, ridge);
+          solution.value = solution.per_class.sum();
+        }
+        return settled && (!full || sigma <= 1e-9 * x_norm);
+      },
+      most);
+  if (!y.done) return std::nullopt;
   solution.iterations = v.iterations + y.iterations;
   if (!full) return solution;
 
   solution.influence.resize(samples.n());
   for (Index i = 0; i < samples.n(); ++i) solution.influence[i] = v.x.row(i).dot(y.kx.row(i));
   finish_influence(solution.influence, samples, 2.0 * total_weight(samples) * ridge);
-  const bool easy = v.iterations <= kFewIterations;
-  add_diagonal_terms(gram, weighted, samples, label, ridge, easy, solution, parallel);
+  add_diagonal_terms(gram, weighted, samples, label, ridge, preconditioner, solution, parallel);
   solution.bound =
       finish_bound(solution.bound, solution.value, label, total_weight(samples), ridge);
   return solution;
@@ -105,8 +111,13 @@ Solution ckce_exact(const Kernel& kernel, const Samples& samples, const LabelKer
   if (!kernel.has_own_part())  // K = Q Q': its features are known and few
     return ckce_features(LinearFeatures(samples.m()), samples, label, ridge, Precision::kFloat64,
                          full, parallel);
-  if (solver == Solver::kIterate)
-    return ckce_by_iteration(kernel, samples, label, ridge, tol, full, parallel);
+  if (solver == Solver::kIterate) {
+    const bool alone = samples.n() > kFactorisationLimit;
+    const auto solved = ckce_by_iteration(kernel, samples, label, ridge, tol,
+                                          alone ? kMostProducts : kFewProducts, full, parallel);
+    if (solved) return *solved;
+    if (alone) throw std::domain_error(kNoConvergence);
+  }
   Matrix gram;
   double entry_error;
   {  // K takes their place

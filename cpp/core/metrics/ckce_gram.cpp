@@ -13,9 +13,8 @@
 namespace ckce {
 namespace {
 
-// A_jj = W_j' K W_j, column by column of W. W - ridge W^2 would save the product with K, but it
-// cancels ridge / k(q, q) digits. O(n^3)
-Vector diagonal_of_wkw(const Matrix& gram, const RidgeSolver& solver, Parallel& parallel) {
+// A_jj = W_j' K W_j, column by column of W. O(4 n^3)
+Vector diagonal_by_products(const Matrix& gram, const RidgeSolver& solver, Parallel& parallel) {
   Vector a(gram.rows());
   parallel.each_piece(gram.rows(), kSolveColumns, [&](Index begin, Index columns) {
     Matrix w = Matrix::Zero(gram.rows(), columns);
@@ -24,6 +23,41 @@ Vector diagonal_of_wkw(const Matrix& gram, const RidgeSolver& solver, Parallel& 
     a.segment(begin, columns) = w.cwiseProduct(product(gram, w)).colwise().sum().transpose();
   });
   return a;
+}
+
+// A_jj = W_jj - ridge sum_i W_ij^2 / w_i, from W K W = W - ridge W diag(w)^-1 W and the lower
+// triangle of W. That cancels ridge / (w k(q, q)) digits. O(2/3 n^3)
+Vector diagonal_by_difference(const RidgeSolver& solver, const Vector& over_w, double ridge,
+                              Parallel& parallel) {
+  const Index n = over_w.size();
+  Vector w_jj(n);
+  Vector sums = Vector::Zero(n);
+  parallel.each(count_pieces(n, kSolveColumns), [&] {
+    return [&](Index task) {
+      const Index begin = task * kSolveColumns;
+      const Index columns = std::min(kSolveColumns, n - begin);
+      const Index below = n - begin - columns;
+      Matrix w = Matrix::Identity(columns + below, columns);
+      solver.solve_from(begin, w);
+      w_jj.segment(begin, columns) = w.diagonal();
+      w = w.cwiseAbs2();
+      const Vector of_columns = w.transpose() * over_w.tail(columns + below);
+      const Vector of_rows = w.bottomRows(below) * over_w.segment(begin, columns);
+      parallel.in_turn(task, [&] {
+        sums.segment(begin, columns) += of_columns;
+        sums.tail(below) += of_rows;
+      });
+    };
+  });
+  return w_jj - ridge * sums;
+}
+
+// diag(W K W), W = (K + ridge diag(w)^-1)^-1: the quick way where it keeps about 11 digits.
+Vector diagonal_of_wkw(const Matrix& gram, const RidgeSolver& solver, const Vector& over_w,
+                       double ridge, Parallel& parallel) {
+  const double mean_k = gram.diagonal().mean();
+  if (ridge * over_w.maxCoeff() > 1e4 * mean_k) return diagonal_by_products(gram, solver, parallel);
+  return diagonal_by_difference(solver, over_w, ridge, parallel);
 }
 
 // K V, panel by panel of the rows of V, so that no sum is long. (n, columns)
@@ -161,7 +195,7 @@ Solution ckce_gram(const Matrix& gram, double entry_error, const Samples& sample
     solution.debias = debias_by_group(gram, *samples.groups, r, solver, parallel);
     solution.floor = kNoFloor;
   } else {
-    const Vector a_ii = diagonal_of_wkw(gram, solver, parallel).cwiseQuotient(w);
+    const Vector a_ii = diagonal_of_wkw(gram, solver, over_w, ridge, parallel).cwiseQuotient(w);
     solution.debias = a_ii.dot(sums.r2);
     solution.floor = a_ii.dot(spreads_of(samples, label));
   }

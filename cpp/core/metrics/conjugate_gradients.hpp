@@ -54,7 +54,9 @@ class WeightedGram {
   double error_;
 };
 
-// Stops when is_done(state). (n, width)
+constexpr Index kMostProducts = 1000;
+
+// Stops when is_done(state), or after `most` products. (n, width)
 struct ConjugateGradients {
   Panels x;
   Panels kx;    // K X, summed along the way: B - rest - ridge X would cancel
@@ -68,16 +70,16 @@ struct ConjugateGradients {
 
   template <class IsDone>
   ConjugateGradients(const WeightedGram& gram, const Preconditioner& preconditioner,
-                     const Panels& b, double ridge, Parallel& parallel, IsDone is_done)
+                     const Panels& b, double ridge, Parallel& parallel, IsDone is_done,
+                     Index most = kMostProducts)
       : x(b.n(), b.width()), kx(b.n(), b.width()), rest(b) {
-    constexpr Index kMostIterations = 1000;
     Panels z(b.n(), b.width(), Panels::Unset());
     preconditioner.apply(rest, z, parallel);
     Panels p = z;
     Panels kp(b.n(), b.width(), Panels::Unset());
     double rest_z = dot(rest, z);
     done = is_done(*this);
-    while (!done && iterations < kMostIterations) {
+    while (!done && iterations < most) {
       gram.apply(p, kp, parallel);
       const double p_square = p.data().squaredNorm();
       const double step = rest_z / (dot(p, kp) + ridge * p_square);

@@ -1,22 +1,27 @@
+// With K = G G' + E and W_0 = (G G' + ridge I)^-1, A_ii is split into three parts:
+//   |(G'G + ridge I)^-1 g_i|^2  of the factor of low rank,
+//   scale E_ii                  to first order in E, scale = 1 / (ridge + tr E / n)^2,
+//   the rest                    in the mean over probes z of random signs: E[(W z)_i (K W z)_i] is
+//                               A_ii, and the same z serve for the two parts that are known, so
+//                               that only what is left of them is noise.
+// Of samples in groups the same with sum_g Tr R_g'A_gg R_g, and probes with E[z z'] = R_g R_g'.
 #include "core/metrics/diagonal_terms.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "core/base/random.hpp"
-#include "core/features/cholesky.hpp"
 #include "core/metrics/ckce_parts.hpp"
-#include "core/metrics/preconditioner.hpp"
 #include "core/metrics/within_groups.hpp"
 
 namespace ckce {
 namespace {
 
-constexpr Index kProbedRank = 512;  // of the factor whose rest probes find
-constexpr Index kProbes = 8;        // for each of the two terms
-constexpr double kQuantile = 3.5;   // of Student's t with kProbes - 1 degrees of freedom, 99 %
-constexpr Index kFewRows = 8192;    // up to which a factor of all that may be needed is small
+constexpr Index kProbes = 16;
+constexpr Index kFewRows = 8192;  // up to which a factor of all that may be needed is small
 constexpr Index kLargestRank = 4096;
+constexpr Index kProbeProducts = 20;  // of their solution: above, more columns cost less
 
 // |r_i|^2 and E|r_i|^2, (n,) each.
 struct RowNorms {
@@ -36,118 +41,114 @@ struct RowNorms {
   }
 };
 
-// Columns b with random signs s and the mean of b'A b known: b_i = s_i |r_i|, then b_i = s_i
-// sqrt(E|r_i|^2); of samples in groups b_i = sqrt(w_i) <r_i F, s_g>, s_g a sign for each column of
-// F: E b b' has the blocks R_g R_g' on its diagonal.
-Panels draw_probes(const Gram& gram, const Samples& samples, const LabelKernel& label,
-                   const RowNorms& rows) {
+double random_sign(SplitMix64& random) { return random.bits() >> 63 ? 1.0 : -1.0; }
+
+// Signs, or of samples in groups one sign for each group times <sqrt(w_i) r_i F, signs>. (n,
+// kProbes)
+Panels probes(const Samples& samples, const Panels& q, const LabelKernel& label) {
   SplitMix64 random(0);
-  const auto sign = [&] { return (random.bits() >> 63) != 0 ? 1.0 : -1.0; };
-  Panels b(samples.n(), samples.groups ? kProbes : 2 * kProbes);
+  Panels z(samples.n(), kProbes);
   if (!samples.groups) {
-    for (Index i = 0; i < samples.n(); ++i) {
-      const double norm = std::sqrt(rows.norms[i]);
-      const double spread = std::sqrt(std::max(rows.spreads[i], 0.0));
-      for (Index p = 0; p < kProbes; ++p) {
-        const double s = sign();
-        b.row(i)[p] = s * norm;
-        b.row(i)[kProbes + p] = s * spread;
-      }
-    }
-    return b;
+    for (Index i = 0; i < z.n(); ++i)
+      for (Index k = 0; k < kProbes; ++k) z.row(i)[k] = random_sign(random);
+    return z;
   }
-  const Panels r =
-      residual_panels(samples, gram.points.q, label, [](double w) { return std::sqrt(w); });
-  Matrix signs(r.width(), kProbes);
+  const Panels r = residual_panels(samples, q, label, [](double w) { return std::sqrt(w); });
+  const Matrix signs = Matrix::NullaryExpr(r.width(), kProbes, [&] { return random_sign(random); });
   for (Index g = 0; g < samples.groups->count(); ++g) {
-    for (Index p = 0; p < kProbes; ++p)
-      for (Index j = 0; j < r.width(); ++j) signs(j, p) = sign();
-    for (const Index i : samples.groups->rows(g)) b.row(i) = r.row(i) * signs;
+    const Matrix sign = Matrix::NullaryExpr(1, kProbes, [&] { return random_sign(random); });
+    for (const Index i : samples.groups->rows(g))
+      z.row(i) = (r.row(i) * signs).cwiseProduct(sign.row(0));
   }
-  return b;
+  return z;
 }
 
-Vector column_sums(const Panels& a, const Panels& b) {
-  Vector sums = Vector::Zero(a.width());
-  for (Index i = 0; i < a.count(); ++i)
-    sums += a.panel(i).cwiseProduct(b.panel(i)).colwise().sum().transpose();
-  return sums;
-}
-
-// The mean of some probes, and about the most that it can be off.
-struct Found {
-  double mean;
+// A sum over the rows in the mean over probes, and three standard errors of that mean.
+struct Mean {
+  double value;
   double error;
 
-  explicit Found(const Vector& probes)
-      : mean(probes.mean()),
-        error(kQuantile * std::sqrt((probes.array() - mean).square().sum() /
-                                    static_cast<double>(kProbes * (kProbes - 1)))) {}
+  explicit Mean(const Vector& sums) : value(sums.mean()) {
+    const double n = static_cast<double>(sums.size());
+    error = 3.0 * std::sqrt((sums.array() - value).square().sum() / (n * (n - 1.0)));
+  }
 };
 
-// What the factor and E / ridge^2 leave of b'A b, column by column, and whether the solve came to
-// its end: b'A b - |(G'G + ridge I)^-1 G'b|^2 - b'E b / ridge^2, E = K - G G'.
-bool probe(const Cholesky& factor, const Gram& gram, const WeightedGram& weighted,
-           const Samples& samples, const Panels& b, double ridge, Vector& left,
-           Parallel& parallel) {
-  const Preconditioner preconditioner(factor, gram.points, samples, ridge, parallel);
-  const double b_norm = b.data().norm();
-  const ConjugateGradients v(weighted, preconditioner, b, ridge, parallel, [&](const auto& cg) {
-    return cg.rest.data().norm() <= 1e-9 * b_norm;
-  });
-  Panels kb(b.n(), b.width(), Panels::Unset());
-  weighted.apply(b, kb, parallel);
-  Matrix x = preconditioner.project(b, parallel);
-  const Vector e_form = column_sums(b, kb) - x.colwise().squaredNorm().transpose();
-  preconditioner.solve(x, parallel);
-  left = column_sums(v.x, v.kx) - x.colwise().squaredNorm().transpose() - e_form / (ridge * ridge);
-  return v.done;
+// z_i (A - A_0 - scale E) z_i, row by row: what the two known parts leave. None if that takes too
+// many products. (n, kProbes)
+std::optional<Panels> rest_of_probes(const WeightedGram& weighted,
+                                     const Preconditioner& preconditioner, const Panels& z,
+                                     double ridge, double scale, Parallel& parallel) {
+  const double limit = 1e-6 * z.data().norm();
+  const ConjugateGradients solved(
+      weighted, preconditioner, z, ridge, parallel,
+      [&](const auto& cg) { return cg.rest.data().norm() <= limit; }, kProbeProducts);
+  if (!solved.done) return std::nullopt;
+  Panels rest = solved.x;
+  rest.data().array() *= solved.kx.data().array();  // W z and K W z
+  Panels some(z.n(), z.width(), Panels::Unset());
+  preconditioner.apply(z, some, parallel);  // G G'W_0 z = z - ridge W_0 z
+  rest.data().array() -= some.data().array() * (z.data() - ridge * some.data()).array();
+  weighted.apply(z, some, parallel);
+  rest.data().array() -= scale * z.data().array() * some.data().array();
+  preconditioner.apply_factor(z, some, parallel);
+  rest.data().array() += scale * z.data().array() * some.data().array();
+  return rest;
+}
+
+// sum_i weights_i rest_ik for every probe k
+Vector weigh(const Panels& rest, const Vector& weights) {
+  Vector sums = Vector::Zero(rest.width());
+  for (Index i = 0; i < rest.count(); ++i)
+    sums +=
+        rest.panel(i).topRows(rest.rows(i)).transpose() * weights.segment(i * kPanel, rest.rows(i));
+  return sums;
 }
 
 }  // namespace
 
-// What A misses is E / ridge^2 to first order in E; that is added.
 void add_diagonal_terms(const Gram& gram, const WeightedGram& weighted, const Samples& samples,
-                        const LabelKernel& label, double ridge, bool easy, Solution& solution,
-                        Parallel& parallel) {
-  Cholesky factor(gram, Pivoting::kRandom, 0, parallel);
+                        const LabelKernel& label, double ridge, Preconditioner& preconditioner,
+                        Solution& solution, Parallel& parallel) {
+  const Index n = samples.n();
   const RowNorms rows(samples, gram.points.q, label);
-  const Vector w = weights_of(samples, 0, samples.n());
+  const Vector w = weights_of(samples, 0, n);
   const double form = samples.groups ? w.dot(within_groups(gram, samples, label, parallel)) : 0.0;
-  const Index probed = std::max(kProbedRank, 2 * samples.m());
-  const Index most =
-      std::min({samples.n() <= kFewRows ? kLargestRank : probed, kLargestRank, samples.n()});
-  for (Index rank = 128;; rank *= 2) {
-    factor.extend(gram, std::min(rank, most), 0.0, parallel);
-    const Vector residual = factor.residual().cwiseProduct(w);
-    const Solution low_rank =
-        ckce_features(factor, samples, label, ridge, Precision::kFloat64, true, parallel, false);
-    const double left = samples.groups
-                            ? form - w.dot(within_groups(factor, samples, label, parallel))
-                            : residual.dot(rows.norms);
-    const double missed = std::max(left, 0.0) / (ridge * ridge);
-    solution.debias = low_rank.debias + missed;
-    solution.floor = low_rank.floor + residual.dot(rows.spreads) / (ridge * ridge);
+  const Index most = std::min(
+      {n <= kFewRows ? kLargestRank : std::max<Index>(512, 2 * samples.m()), kLargestRank, n});
+  const Panels z = probes(samples, gram.points.q, label);
+  for (;;) {
+    const Cholesky& factor = preconditioner.factor();
+    const Vector e_ii = factor.residual().cwiseProduct(w);
+    const double root = ridge + e_ii.sum() / static_cast<double>(n);
+    const double scale = 1.0 / (root * root);
     solution.debias_rank = factor.d();
+    double left;
+    if (samples.groups) {
+      solution.debias = debias_by_group(factor, samples, label, preconditioner.solver(), parallel);
+      solution.floor = kNoFloor;
+      left = form - w.dot(within_groups(factor, samples, label, parallel));
+    } else {
+      const Vector a_ii = preconditioner.diagonal(parallel);
+      solution.debias = a_ii.dot(rows.norms);
+      solution.floor = a_ii.dot(rows.spreads) + scale * e_ii.dot(rows.spreads);
+      left = e_ii.dot(rows.norms);
+    }
+    const double missed = scale * std::max(left, 0.0);
+    solution.debias += missed;
     solution.debias_error = missed;
     if (missed <= kDebiasShare * solution.debias || factor.exhausted()) return;
-    if (easy && rank >= std::min(probed, most)) {
-      easy = false;  // once
-      const Panels b = draw_probes(gram, samples, label, rows);
-      Vector rest;
-      if (probe(factor, gram, weighted, samples, b, ridge, rest, parallel)) {
-        const Found debias(rest.head(kProbes));
-        const Found floor(samples.groups ? rest : rest.tail(kProbes));
-        if (debias.error <= kDebiasShare * std::abs(solution.debias + debias.mean) ||
-            factor.d() >= most) {
-          solution.debias += debias.mean;
-          solution.floor += floor.mean;
-          solution.debias_error = std::min(missed, std::max(debias.error, floor.error));
-          return;
-        }
-      }
+
+    if (const auto rest = rest_of_probes(weighted, preconditioner, z, ridge, scale, parallel)) {
+      const Mean debias(weigh(*rest, samples.groups ? Vector::Ones(n) : rows.norms));
+      const Mean floor(weigh(*rest, rows.spreads));
+      solution.debias += debias.value;
+      solution.floor += floor.value;
+      solution.debias_error = samples.groups ? debias.error : std::max(debias.error, floor.error);
     }
-    if (factor.d() >= most) return;
+    if (solution.debias_error <= kDebiasShare * solution.debias || factor.d() >= most) return;
+    preconditioner.extend(gram, std::min(std::max<Index>(2 * factor.d(), 128), most), 0.0,
+                          parallel);
   }
 }
 

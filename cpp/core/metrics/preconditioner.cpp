@@ -14,12 +14,6 @@ Index choose_rank(Index n, Index m) {
   return std::min({std::max(affordable, m / 2), Index{512}, n / 8});
 }
 
-std::unique_ptr<const Cholesky> make_factor(const Gram& gram, Index m, Parallel& parallel) {
-  auto factor = std::make_unique<Cholesky>(gram, Pivoting::kRandom, 0, parallel);
-  factor->extend(gram, choose_rank(gram.n(), m), 1e-10, parallel);
-  return factor;
-}
-
 }  // namespace
 
 Preconditioner::Preconditioner(const Gram& gram, const Samples& samples, double ridge,
@@ -27,18 +21,12 @@ Preconditioner::Preconditioner(const Gram& gram, const Samples& samples, double 
     : samples_(samples),
       points_(gram.points),
       ridge_(ridge),
-      own_(make_factor(gram, samples.m(), parallel)),
-      factor_(*own_) {
-  factorise(parallel);
+      factor_(gram, Pivoting::kRandom, 0, parallel) {
+  extend(gram, choose_rank(gram.n(), samples.m()), 1e-10, parallel);
 }
 
-Preconditioner::Preconditioner(const Cholesky& factor, const Points& points, const Samples& samples,
-                               double ridge, Parallel& parallel)
-    : samples_(samples), points_(points), ridge_(ridge), factor_(factor) {
-  factorise(parallel);
-}
-
-void Preconditioner::factorise(Parallel& parallel) {
+void Preconditioner::extend(const Gram& gram, Index rank, double tol, Parallel& parallel) {
+  factor_.extend(gram, rank, tol, parallel);
   Matrix gg = Matrix::Zero(factor_.d(), factor_.d());
   sum_over_panels(gg, parallel, [&](Index i, Matrix& sum) { add_gram(sum, panel(i)); });
   solver_ = std::make_unique<RidgeSolver>(std::move(gg), ridge_, parallel);
@@ -61,6 +49,29 @@ void Preconditioner::apply(const Panels& r, Panels& z, Parallel& parallel) const
     z.panel(i) = r.panel(i) / ridge_;
     add_product(z.panel(i).topRows(g.rows()), -1.0 / ridge_, g, x);
   });
+}
+
+void Preconditioner::apply_factor(const Panels& r, Panels& z, Parallel& parallel) const {
+  const Matrix x = project(r, parallel);
+  parallel.each_striped(r.count(), stripe_of(r.count()), [&](Index i) {
+    const Matrix g = panel(i);
+    z.panel(i).setZero();
+    add_product(z.panel(i).topRows(g.rows()), 1.0, g, x);
+  });
+}
+
+Vector Preconditioner::diagonal(Parallel& parallel) const {
+  const Matrix square = solver_->factor_of_square(parallel);
+  Vector a(points_.n());
+  parallel.each_striped(points_.q.count(), stripe_of(points_.q.count()), [&](Index i) {
+    Matrix g = panel(i).transpose();
+    if (square.size() > 0)
+      solve_lower(square, g);
+    else
+      solver_->solve(g);
+    a.segment(i * kPanel, g.cols()) = g.colwise().squaredNorm().transpose();
+  });
+  return a;
 }
 
 template <class Add>

@@ -14,31 +14,33 @@ namespace ckce {
 
 class Preconditioner {
  public:
-  // With a factor of as many columns as pay for themselves in products with K saved. O(n rank (m +
-  // rank))
+  // O(n rank (m + rank))
   Preconditioner(const Gram& gram, const Samples& samples, double ridge, Parallel& parallel);
-  // With the caller's factor. O(n rank^2)
-  Preconditioner(const Cholesky& factor, const Points& points, const Samples& samples, double ridge,
-                 Parallel& parallel);
+
+  // More columns of G, until tr(K - G G') <= tol tr K. O(n rank (m + rank))
+  void extend(const Gram& gram, Index rank, double tol, Parallel& parallel);
 
   // z = (G G' + ridge I)^-1 r  (n, width)
   void apply(const Panels& r, Panels& z, Parallel& parallel) const;
-  // G'r and (G'G + ridge I)^-1 x  (rank, width)
-  Matrix project(const Panels& r, Parallel& parallel) const;
-  void solve(Matrix& x, Parallel& parallel) const { solver_->solve(x, parallel); }
+  // z = G G' r  (n, width)
+  void apply_factor(const Panels& r, Panels& z, Parallel& parallel) const;
+  // |(G'G + ridge I)^-1 g_i|^2, the diagonal of A = W K W of G G' in place of K. (n,) O(n rank^2)
+  Vector diagonal(Parallel& parallel) const;
+
+  const Cholesky& factor() const { return factor_; }      // without weights
+  const RidgeSolver& solver() const { return *solver_; }  // G'G + ridge I
 
  private:
+  Matrix project(const Panels& r, Parallel& parallel) const;  // G'r (rank, width)
   // total += the sum over panels of what add(panel, sum) adds, stripe by stripe in order.
   template <class Add>
   void sum_over_panels(Matrix& total, Parallel& parallel, Add add) const;
   Matrix panel(Index i) const;  // rows of sqrt(w) G
-  void factorise(Parallel& parallel);
 
   const Samples& samples_;
   const Points& points_;
   double ridge_;
-  std::unique_ptr<const Cholesky> own_;
-  const Cholesky& factor_;
+  Cholesky factor_;
   std::unique_ptr<RidgeSolver> solver_;
 };
 

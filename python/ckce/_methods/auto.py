@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ckce import _core
 from ckce._input import Kernel, check_choice
 from ckce._methods.blocks import Blocks
 from ckce._methods.cholesky import Cholesky
@@ -65,7 +64,7 @@ def better_method(n: int, m: int) -> Method:
 
 def choose_method(n: int, m: int, kernel: Kernel) -> Method:
     """The most accurate method that is affordable; a function of n, m and kernel only."""
-    if not kernel.has_bandwidth or n <= _core.FACTORISATION_LIMIT:
+    if not kernel.has_bandwidth:
         return Exact()
     if n <= min(m, WIDE_ROWS):
         return Exact()  # by factorisation, for which other methods are no cheaper

@@ -14,16 +14,16 @@ _TOL = 1e-10
 
 def iterates(n: int, m: int) -> bool:
     """Whether the iteration takes less time than a factorisation; with n <= m it takes more memory."""
-    return n > _core.FACTORISATION_LIMIT and n > m
+    return n > max(m, min(_core.FACTORISATION_LIMIT, 40 * m + 150))
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Exact(Method):
     r"""The kernel itself: :math:`\operatorname{Tr} V^\top K V` with :math:`(K + \lambda n I) V = R`.
 
-    Two classes: in one pass over the rows, O(n), at any n. More: by factorisation up to n = 2000 or
-    n = m, O(n^2 (n + m)); above by certified conjugate gradients, O(n^2 m) for each of two to ten products with K,
-    in O(n (m + 256)) memory.
+    Two classes: in one pass over the rows, O(n), at any n. More: by factorisation up to
+    n = 40 m + 150 (at most 2000) or n = m, O(n^2 (n + m)); above by certified conjugate gradients,
+    O(n^2 m) for each of two to ten products with K, in O(n (m + 256)) memory.
 
     Parameters
     ----------
@@ -73,9 +73,7 @@ class Exact(Method):
         if not full:
             return iteration
         rank = min(4096 if n <= 8192 else max(512, 2 * m), 4096, n)
-        probes = 8 * in_panels(n) * 16
-        features = max(price_of_features(rows, rank, full), probes + rank**2)
-        return max(iteration, 9 * panels + helper + n * rank + features)
+        return max(iteration, 9 * panels + n * (rank + 144) + 4 * rank**2)
 
     def words(self, metric: str, n: int, m: int, seed: int) -> dict[str, str]:
         tolerant = metric != "jkce" and m != 2 and iterates(n, m)

@@ -78,9 +78,9 @@ def estimate(
 
     Notes
     -----
-    Costs a second pass over the rows (``fourier``, ``cholesky``), O(n^3) (``exact`` up to
-    n = 2000), or a Cholesky factor of K that leaves at most 1e-3 of the debias term to a first-order
-    correction (``exact`` above).
+    Costs a second pass over the rows (``fourier``, ``cholesky``), O(n^3) (``exact`` by
+    factorisation), or about as much again as the value (``exact`` by iteration, whose debias term and
+    floor have an error of about 1e-3, see `Estimate.debias_error`).
 
     Examples
     --------

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ckce import _core
 from ckce._input import Choices, Kernel, KernelLike, TopKPredictions, check_bool, check_memory
 from ckce._input.arrays import as_array
-from ckce._methods import Exact, Fourier, Landmarks, Method, iterates
+from ckce._methods import Exact, Fourier, Landmarks, Method
 from ckce._methods.auto import AUTO_RANK, FOURIER_CLASSES, affords_exact
 from ckce._methods.method import in_panels, price_of_features
 from ckce._problem import Problem, Progress, part, progress_bar, settle
@@ -168,7 +168,7 @@ def _price(problem: Problem, debias: bool, through_kernel: bool) -> float:
     samples, method, rows = problem.samples, problem.method, problem.rows
     n, m = samples.n, samples.m
     panels = in_panels(n) * m
-    if isinstance(method, Exact) and problem.kernel.has_bandwidth and iterates(n, m):
+    if isinstance(method, Exact) and problem.kernel.has_bandwidth and n > max(m, WHOLE_LIMIT):
         return method.price(rows, debias) + (7 if through_kernel else 2) * panels
     d = float(m)
     if isinstance(method, Fourier):
@@ -206,7 +206,7 @@ def _run(
 ) -> tuple[float, NDArray[np.float64]]:
     method, samples = problem.method, problem.samples
     if isinstance(method, Exact):
-        iterate = iterates(samples.n, samples.m)
+        iterate = samples.n > max(samples.m, WHOLE_LIMIT)
         return _core.gradient_exact(
             *problem.data,
             kernel=problem.rows.core_kernel,
