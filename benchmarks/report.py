@@ -330,13 +330,15 @@ def _reaches(rows):
     old = {(level, name): before for level, name, before, _, _ in rows}
     new = {(level, name): after for level, name, _, after, _ in rows}
     exact, jkce, fourier = "exact 5,000 x 10", "exact JKCE 20,000 x 10", "fourier 10,000 x 10"
-    short, small = "exact 2,000 x 10", "ckce 100 x 3"
+    short, many, small = "exact 2,000 x 10", "exact 5,000 x 100", "ckce 100 x 3"
     wanted = [
         (f"{exact}: v3 / v4", ("v3", exact), ("v4", exact), 1.2),
         (f"{jkce}: v3 / v4", ("v3", jkce), ("v4", jkce), 1.3),
         ("median / call, fourier 10,000 x 10", ("v4", "median bandwidth 10,000 x 10"), None, 0.2),
         (f"{short} / {exact}", ("v4", short), ("v4", exact), 0.4),
         (f"estimate / ckce, {short}", ("v4", "estimate 2,000 x 10, exact"), ("v4", short), 3.0),
+        (f"estimate / ckce, {exact}", ("v4", "estimate 5,000 x 10, exact"), ("v4", exact), 3.0),
+        (f"estimate / ckce, {many}", ("v4", "estimate 5,000 x 100, exact"), ("v4", many), 3.0),
         (f"estimate / ckce, {fourier}", ("v4", f"estimate {fourier[8:]}, fourier"), None, 2.2),
     ]
     lines = []

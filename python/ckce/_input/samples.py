@@ -135,6 +135,8 @@ def check_samples(
 
 def _counted(samples: Samples, sample_weight: Any, groups: Any, stream: bool) -> Samples:
     """The samples with weights and groups; rows of weight zero are dropped."""
+    if sample_weight is None and groups is None:
+        return samples
     weights, codes = arrays.as_weights(sample_weight, samples.n), as_groups(groups, samples.n)
     probs, indices = samples.probs, samples.labels
     if weights is not None and not stream:
