@@ -50,6 +50,7 @@ HARMLESS = {
     "to_dict",
     "to_frame",
     "split",
+    "table",
     "arguments",
     "GroundAccumulator.fresh",
 }
