@@ -191,8 +191,7 @@ def test_report(run):
     page = ckce.report(
         Y,
         {"sharp": SHARP, "preds": Q},
-        title="Two",
-        subtitle="Monday",
+        title="Two\nMonday",
         sensitivity=False,
     ).made_by(f"ckce {line}")
     with open("page.html", encoding="utf-8") as file:

@@ -214,7 +214,7 @@ def test_figures():
         print(f"{name}: {figure}")
     assert max(lines.values()) <= 600
     assert max(bodies.values()) <= 80
-    assert {name: n for name, n in counts.items() if n > 21} == {}
+    assert {name: n for name, n in counts.items() if n > 20} == {}
     assert counts["ckce"] == 15
     assert all(counts[name] == 16 for name in ("estimate", "jkce"))  # groups
     assert len(flat) <= 8

@@ -137,7 +137,7 @@ def test_one_model_is_not_ranked():
 
 
 def test_title_subtitle_p_value_and_what_to_do_next():
-    page = ckce.report(Y, {"sharp": SHARP}, title="Nets", subtitle="digits, 3 May 2026", test=99)
+    page = ckce.report(Y, {"sharp": SHARP}, title="Nets\ndigits, 3 May 2026", test=99)
     assert "<p>Nets</p><p>digits, 3 May 2026</p><h1>" in page.html
     assert json_of(page.html)["subtitle"] == "digits, 3 May 2026"
     t = ckce.calibration_test(Y, SHARP, n_resamples=99)

@@ -276,13 +276,16 @@ def report(args: argparse.Namespace) -> Output:
             page = ckce.report(
                 data.labels,
                 data.models,
-                title=args.title,
-                subtitle=args.subtitle,
+                title=_title(args, args.subtitle),
                 sensitivity=not args.no_sensitivity,
                 **data.options(),
                 **options,
             )
     return _saved(page.made_by(args.command), path)
+
+
+def _title(args: argparse.Namespace, subtitle: str | None) -> str:
+    return str(args.title) if subtitle is None else f"{args.title}\n{subtitle}"
 
 
 def _log_report(
@@ -298,8 +301,7 @@ def _log_report(
         rows["y_prob"] = {name: rows["y_prob"]}
     page = ckce.report(
         **{**rows, **by_task(log), **options},
-        title=args.title,
-        subtitle=said if args.subtitle is None else args.subtitle,
+        title=_title(args, said if args.subtitle is None else args.subtitle),
         sensitivity=not args.no_sensitivity,
     )
     return _saved(page.made_by(args.command), path)

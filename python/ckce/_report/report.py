@@ -77,7 +77,6 @@ def report(
     y_prob: Any,
     *,
     title: str = "Calibration report",
-    subtitle: str | None = None,
     sensitivity: bool = True,
     level: float = 0.95,
     test: bool | int = True,
@@ -112,9 +111,7 @@ def report(
     y_prob : array of shape (n_samples, n_classes) or (n_samples,), or dict of such arrays
         Predictions of one model, or of several by name; rows are paired.
     title : str
-        Title of the page.
-    subtitle : str, optional
-        A line below it, such as the data set and the date.
+        Title of the page. A second line stands below it, such as the data set and the date.
     sensitivity : bool
         Whether to rerun a comparison under nine pairs of bandwidth and lambda.
     level : float
@@ -191,7 +188,8 @@ def report(
         story = _of_one(y_true, y_prob, curves, level, of_metric)
     else:
         story = _of_several(y_true, y_prob, curves, level, of_metric, sensitivity)
-    story.data.update(title=title, subtitle=subtitle, command=None)
+    title, _, subtitle = title.partition("\n")
+    story.data.update(title=title, subtitle=subtitle or None, command=None)
     return Report(story.data["headline"], story.data, page(story), story)
 
 
