@@ -180,7 +180,7 @@ def test_worst_region_is_the_planted_one():
     assert worst.correction[1] == pytest.approx(-0.25, abs=0.1)
     assert worst.observed == pytest.approx(worst.center + worst.correction)
     assert worst.share == pytest.approx(rows.mean())
-    said, is_ = f"1 {worst.center[1]:.2f}", f"1 {worst.observed[1]:.2f}"
+    said, is_ = f"class 1 {worst.center[1]:.2f}", f"class 1 {worst.observed[1]:.2f}"
     assert worst.words == f"when it says {said} it is {is_}; {100 * worst.share:.1f} % of cases"
     together = np.concatenate([region.rows for region in regions])
     assert len(np.unique(together)) == len(together)

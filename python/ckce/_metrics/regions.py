@@ -147,6 +147,12 @@ def _words(labels: Sequence[Any], center: Values, observed: Values, share: float
         classes = sorted({*map(int, moved), int(center.argmax())}, key=lambda j: -center[j])
 
     def said(values: Values) -> str:
-        return " / ".join(f"{labels[j]} {values[j]:.2f}" for j in classes)
+        return " / ".join(f"{_name(labels[j])} {values[j]:.2f}" for j in classes)
 
     return f"when it says {said(center)} it is {said(observed)}; {100 * share:.1f} % of cases"
+
+
+def _name(label: Any) -> str:
+    """A number would read as one of the probabilities."""
+    word = str(label)
+    return f"class {word}" if word[:1].isdigit() or word[:1] == "-" else word
