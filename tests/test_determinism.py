@@ -116,7 +116,8 @@ sys.path[:0] = sys.argv[1:]
 import test_determinism as t
 results = {name: t.evaluate(name) for name in t.ESTIMATORS}
 digests = {name: t.digest(result) for name, result in results.items()}
-values = {name: float(result) for name, result in results.items() if name != "brier"}
+first = {name: result[0] if isinstance(result, tuple) else result for name, result in results.items()}
+values = {name: float(result) for name, result in first.items() if name != "brier"}
 print(json.dumps([digests, values]))
 """
 

@@ -63,7 +63,8 @@ Sums sum_up(const Features& features, const Samples& samples, Parallel& parallel
   const Index m = samples.m();
   Sums sums(d, m);
   parallel.each(count_pieces(samples.n(), kBlock), [&] {
-    return [&, block = Block<double>(features), part = Sums(d, m)](Index task) mutable {
+    return [&, block = Block<double>(features, std::min(kBlock, samples.n())),
+            part = Sums(d, m)](Index task) mutable {
       block.load(samples, task * kBlock);
       const Matrix x = shapes(block.q());
       const Vector t = null_squares(block.q());
@@ -262,7 +263,7 @@ double look_again(const Features& features, const Samples& samples, const Smooth
                   const Fit& fit, Vector& share, Vector& influence, Parallel& parallel) {
   double total = 0.0;
   parallel.each(count_pieces(samples.n(), kBlock), [&] {
-    return [&, block = Block<double>(features)](Index task) mutable {
+    return [&, block = Block<double>(features, std::min(kBlock, samples.n()))](Index task) mutable {
       block.load(samples, task * kBlock);
       Matrix x = shapes(block.q());
       Matrix e = -fitted_shapes(x, fit.c);
@@ -371,7 +372,7 @@ Matrix own_correction(const Features& features, const Samples& samples, const Mi
                       Parallel& parallel) {
   Matrix out(samples.n(), samples.m());
   parallel.each(count_pieces(samples.n(), kBlock), [&] {
-    return [&, block = Block<double>(features)](Index task) mutable {
+    return [&, block = Block<double>(features, std::min(kBlock, samples.n()))](Index task) mutable {
       block.load(samples, task * kBlock);
       Matrix x = shapes(block.q());
       Matrix f = fitted_shapes(x, found.fit);
@@ -431,7 +432,7 @@ CorrectionErrors correction_errors(const Features& features, const Samples& samp
   Matrix& errors = result.draws;
   Matrix scores = Matrix::Zero(kShapes, draws);
   parallel.each(count_pieces(samples.n(), kBlock), [&] {
-    return [&, block = Block<double>(features)](Index task) mutable {
+    return [&, block = Block<double>(features, std::min(kBlock, samples.n()))](Index task) mutable {
       block.load(samples, task * kBlock);
       Matrix x = shapes(block.q());
       const Matrix spreads =

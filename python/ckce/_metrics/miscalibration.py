@@ -281,7 +281,8 @@ def beside(problem: Problem, own_median: Bandwidth | None = None) -> Problem:
     if key in problem.smoothed:
         known: Problem = problem.smoothed[key]
         return known
-    settings = check_settings("miscalibration", method=Landmarks(sum(LANDMARKS)))
+    method, threads = Landmarks(sum(LANDMARKS)), problem.n_threads
+    settings = check_settings("miscalibration", method=method, n_threads=threads)
     assert settings.method is not None
     gamma = problem.bandwidth
     if own_median is not None and gamma.kind != "given":
@@ -408,9 +409,10 @@ def worded(problem: Problem, found: _core.Miscalibration, level: float) -> Misca
 
 def _check_memory(problem: Problem) -> None:
     n, m = problem.samples.n, problem.samples.m
-    d, pool = float(sum(LANDMARKS)), float(min(n, POOL))
+    pool = float(min(n, POOL))
+    d = sum(min(count, pool) for count in LANDMARKS)
     threads = min(problem.n_threads, math.ceil(n / 1024))
-    block = 1160.0 * (2 * d + 9 * m)
+    block = (136.0 + min(n, 1024)) * (2 * d + 9 * m)
     sums = 4 * d * d + 8 * d * m
     doubles = 5.0 * n + pool * (d + 3 * m) + 2 * sums + threads * (block + sums)
     what = f"the smoother with n = {n}, m = {m}"
