@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from os import PathLike
+from os import PathLike, fsdecode
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -426,7 +426,9 @@ def scan(
     if progress is not None:
         check_bool("progress", progress)
     single = isinstance(path, (str, bytes, PathLike))
-    paths = [path] if single else list(path)
+    paths = [
+        fsdecode(each) if isinstance(each, bytes) else each for each in ([path] if single else path)
+    ]
     if probs is None and labels is None and weights is None and classes is None:
         found = scan_logs(paths, batch_size, progress)
         if found is not None:
