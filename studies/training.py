@@ -378,8 +378,8 @@ def tables(known):
             "",
             f"Weights: {weights}.",
             "",
-            "| | accuracy | NLL | ECE | debiased CKCE | NLL less that of early stopping and temperature |"
-            " debiased CKCE less that |",
+            "| | accuracy | NLL | ECE | debiased CKCE | NLL minus that of early stopping and temperature |"
+            " debiased CKCE minus that |",
             "|---|---|---|---|---|---|---|",
         ]
         for row in ROWS:
@@ -463,7 +463,7 @@ def write():
         "Written by `python studies/training.py --write`; the set-up is the docstring of that file. Means over "
         f"{SEEDS} seeds of the test rows; {len(known)} networks, {minutes:.0f} minutes of CPU. Differences are paired by "
         "seed, with 95 % intervals of Student's t.\n\n"
-        f"{tables(known)}\n"
+        f"{tables(known).replace('### ', '## ')}\n"
         "## Why debiased and detached\n\nTest accuracy on Dry Bean, in brackets the spread of the predictions, "
         f"means over {TUNED} seeds.\n\n{variant_table(known)}\n"
     )

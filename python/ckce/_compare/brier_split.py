@@ -13,7 +13,7 @@ from ckce._results import form_of, interval, number, percent, standard_error
 
 @dataclass(frozen=True)
 class BrierSplit:
-    """Brier score of one model less that of another, in two parts.
+    """Brier score of one model minus that of another, in two parts.
 
     Attributes
     ----------
@@ -73,6 +73,6 @@ def split_brier(
             calibration_high=high,
             refinement=brier - calibration,
             level=level,
-            sentence=f"Brier score of {a} less that of {b}: {said[0]} = calibration {said[1]} "
+            sentence=f"Brier score of {a} minus that of {b}: {said[0]} = calibration {said[1]} "
             f"({percent(level)}: {said[2]} to {said[3]}) + refinement {said[4]}.",
         )

@@ -45,12 +45,12 @@ def _warn_of_few_rows() -> None:
     )
 
 
-def _in_numpy(tensor: torch.Tensor, kept: torch.Tensor | None) -> Any:
+def _in_numpy(tensor: torch.Tensor, kept: "torch.Tensor | None") -> Any:
     rows = tensor.detach() if kept is None else tensor.detach()[kept]
     return rows.numpy()
 
 
-def _rows_that_count(target: torch.Tensor) -> torch.Tensor | None:
+def _rows_that_count(target: torch.Tensor) -> "torch.Tensor | None":
     kept = target != IGNORED
     return None if bool(kept.all()) else kept
 
@@ -183,7 +183,7 @@ def _plain(
     probs: torch.Tensor,
     target: torch.Tensor,
     bandwidth: torch.Tensor,
-    frequencies: torch.Tensor | None,
+    frequencies: "torch.Tensor | None",
     regularization: float | None,
     debias: bool,
     detach_kernel: bool,
@@ -281,7 +281,7 @@ def _value(
     probs: torch.Tensor,
     target: torch.Tensor,
     bandwidth: torch.Tensor,
-    frequencies: torch.Tensor | None,
+    frequencies: "torch.Tensor | None",
     regularization: float | None,
     debias: bool,
     detach_kernel: bool,
@@ -325,7 +325,7 @@ def _check_method(method: Any) -> Fourier | None:
 
 def _frequencies(
     method: Fourier | None, probs: torch.Tensor, bandwidth: torch.Tensor
-) -> torch.Tensor | None:
+) -> "torch.Tensor | None":
     if method is None:
         return None
     unit = fourier_frequencies(probs.shape[1], method.n_frequencies, sampler=method.sampler)
@@ -447,8 +447,8 @@ class CKCELoss(torch.nn.Module):
     """
 
     bandwidth_now: torch.Tensor
-    queued_probs: torch.Tensor | None
-    queued_target: torch.Tensor | None
+    queued_probs: "torch.Tensor | None"
+    queued_target: "torch.Tensor | None"
 
     def __init__(
         self,

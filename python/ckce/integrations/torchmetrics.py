@@ -155,7 +155,7 @@ class CKCE(Metric):
             f"method={self._template.method!r}, kernel={config['kernel']!r})"
         )
 
-    def update(self, preds: torch.Tensor | TopKPredictions, target: torch.Tensor) -> None:
+    def update(self, preds: "torch.Tensor | TopKPredictions", target: torch.Tensor) -> None:
         """Add a batch.
 
         Parameters
@@ -218,7 +218,7 @@ class CKCE(Metric):
             rows, labels = rows[kept], labels[kept]
         return rows, labels
 
-    def _take_bandwidth(self, rows: torch.Tensor | TopKPredictions, labels: torch.Tensor) -> None:
+    def _take_bandwidth(self, rows: "torch.Tensor | TopKPredictions", labels: torch.Tensor) -> None:
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             raise ValueError(
                 "bandwidth='first_batch' is for one process, got several: each would take another; "
