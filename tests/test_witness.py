@@ -186,6 +186,13 @@ def test_worst_region_is_the_planted_one():
     assert len(np.unique(together)) == len(together)
 
 
+def test_a_constant_prediction_is_a_region():
+    y = np.arange(400) % 4 == 0
+    (region,) = ckce.witness(y, np.full(400, 0.5)).worst_regions()
+    assert region.share == 1.0
+    assert region.words == "when it says class 1 0.50 it is class 1 0.25; 100.0 % of cases"
+
+
 def test_words_name_classes():
     rng = np.random.default_rng(1)
     q = rng.dirichlet([3, 2, 1], 1500)

@@ -58,7 +58,7 @@ def find_regions(
     total = float(w.sum())
     free = np.ones(n, bool)
     regions: list[Region] = []
-    while len(regions) < count:
+    while len(regions) < count and free.any():
         left = np.flatnonzero(free)
         if len(left) > MOST_ROWS:
             left = np.sort(np.random.default_rng(seed).choice(left, MOST_ROWS, replace=False))
@@ -108,7 +108,8 @@ def _best_radius(
     scores = (sums**2).sum(axis=1) / mass
     ends = np.append(ahead[1:] > ahead[:-1], True)  # equal predictions stay together
     places = np.arange(1, len(q) + 1)
-    scores[~ends | (places < least) | (mass > MOST_SHARE * mass[-1])] = 0.0
+    large = (mass > MOST_SHARE * mass[-1]) & (ahead > 0.0)  # but a single prediction may be
+    scores[~ends | (places < least) | large] = 0.0
     best = int(np.argmax(scores))
     return float(scores[best]), float(ahead[best])
 
