@@ -13,17 +13,17 @@ _TOL = 1e-10
 
 
 def iterates(n: int, m: int) -> bool:
-    """Whether the iteration takes less time than a factorisation; with n <= m it takes more memory."""
-    return n > max(m, min(_core.FACTORISATION_LIMIT, 40 * m + 150))
+    """Whether a factorisation, whose debias term has no error, is too dear; it serves n <= m, too."""
+    return n > max(m, _core.FACTORISATION_LIMIT)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Exact(Method):
     r"""The kernel itself: :math:`\operatorname{Tr} V^\top K V` with :math:`(K + \lambda n I) V = R`.
 
-    Two classes: in one pass over the rows, O(n), at any n. More: by factorisation up to
-    n = 40 m + 150 (at most 2000) or n = m, O(n^2 (n + m)); above by certified conjugate gradients,
-    O(n^2 m) for each of two to ten products with K, in O(n (m + 256)) memory.
+    Two classes: in one pass over the rows, O(n), at any n. More: by factorisation up to n = 2000 or
+    n = m, O(n^2 (n + m)); above by certified conjugate gradients, O(n^2 m) for each of two to ten
+    products with K, in O(n (m + 256)) memory.
 
     Parameters
     ----------
