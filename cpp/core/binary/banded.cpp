@@ -9,8 +9,6 @@
 namespace ckce {
 namespace {
 
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-
 // a = L L' in place (lower triangle)
 void factor_in_place(MatrixRef a) {
   const Index n = a.rows();
@@ -49,16 +47,16 @@ Banded::Banded(std::vector<BandBlock> blocks, double ridge, const FillColumns& f
     : blocks_(std::move(blocks)), factor_(blocks_.size()) {
   Index first = 0;  // the first block that meets the present one
   for (Index g = 0; g < static_cast<Index>(blocks_.size()); ++g) {
-    const BandBlock& block = blocks_[at(g)];
+    const BandBlock& block = blocks_[as_size(g)];
     size_ = block.begin + block.width;
-    Matrix& columns = factor_[at(g)];
+    Matrix& columns = factor_[as_size(g)];
     columns.resize(block.end - block.begin, block.width);
     fill(g, columns);
     columns.diagonal().array() += ridge;
-    while (blocks_[at(first)].end <= block.begin && first < g) ++first;
+    while (blocks_[as_size(first)].end <= block.begin && first < g) ++first;
     for (Index a = first; a < g; ++a) {  // columns -= L_a L_a'
-      const Overlap overlap(blocks_[at(a)], block);
-      const auto below = factor_[at(a)].middleRows(overlap.skip, overlap.rows);
+      const Overlap overlap(blocks_[as_size(a)], block);
+      const auto below = factor_[as_size(a)].middleRows(overlap.skip, overlap.rows);
       add_product_nt(columns.topLeftCorner(overlap.rows, overlap.width), -1.0, below,
                      below.topRows(overlap.width));
     }
@@ -73,22 +71,22 @@ Banded::Banded(std::vector<BandBlock> blocks, double ridge, const FillColumns& f
 void Banded::solve(MatrixRef b) const {
   const auto count = static_cast<Index>(blocks_.size());
   for (Index g = 0; g < count; ++g) {
-    const BandBlock& block = blocks_[at(g)];
+    const BandBlock& block = blocks_[as_size(g)];
     const Index below = block.end - block.begin - block.width;
     auto top = b.middleRows(block.begin, block.width);
-    solve_lower(factor_[at(g)].topRows(block.width), top);
+    solve_lower(factor_[as_size(g)].topRows(block.width), top);
     if (below > 0)
-      b.middleRows(block.begin + block.width, below).noalias() -=
-          factor_[at(g)].bottomRows(below) * top;
+      add_product(b.middleRows(block.begin + block.width, below), -1.0,
+                  factor_[as_size(g)].bottomRows(below), top);
   }
   for (Index g = count - 1; g >= 0; --g) {
-    const BandBlock& block = blocks_[at(g)];
+    const BandBlock& block = blocks_[as_size(g)];
     const Index below = block.end - block.begin - block.width;
     auto top = b.middleRows(block.begin, block.width);
     if (below > 0)
-      top.noalias() -= factor_[at(g)].bottomRows(below).transpose() *
-                       b.middleRows(block.begin + block.width, below);
-    solve_lower_transposed(factor_[at(g)].topRows(block.width), top);
+      add_product_tn(top, -1.0, factor_[as_size(g)].bottomRows(below),
+                     b.middleRows(block.begin + block.width, below));
+    solve_lower_transposed(factor_[as_size(g)].topRows(block.width), top);
   }
 }
 
@@ -97,46 +95,46 @@ void Banded::inverse_diagonal(const FillColumns& fill, const TakeDiagonal& take)
   std::vector<Eliminated> eliminated(blocks_.size());
   Index first = 0;
   for (Index g = 0; g < count; ++g) {
-    const BandBlock& block = blocks_[at(g)];
+    const BandBlock& block = blocks_[as_size(g)];
     const Index width = block.width;
     const Index below = block.end - block.begin - width;
     Matrix dot(block.end - block.begin, width);  // dG/ds = K, then its Schur complement
     fill(g, dot);
-    for (; blocks_[at(first)].end <= block.begin && first < g; ++first)
-      eliminated[at(first)].u = eliminated[at(first)].u_dot = Matrix();
+    for (; blocks_[as_size(first)].end <= block.begin && first < g; ++first)
+      eliminated[as_size(first)].u = eliminated[as_size(first)].u_dot = Matrix();
     for (Index a = first; a < g; ++a) {  // columns -= U_a Y_a'
-      const Overlap overlap(blocks_[at(a)], block);
-      const Index above = overlap.skip - blocks_[at(a)].width;
-      const Eliminated& e = eliminated[at(a)];
+      const Overlap overlap(blocks_[as_size(a)], block);
+      const Index above = overlap.skip - blocks_[as_size(a)].width;
+      const Eliminated& e = eliminated[as_size(a)];
       auto to = dot.topLeftCorner(overlap.rows, overlap.width);
       add_product_nt(to, -1.0, e.u_dot.middleRows(above, overlap.rows),
                      e.y.middleRows(above, overlap.width));
       add_product_nt(to, -1.0, e.u.middleRows(above, overlap.rows),
                      e.y_dot.middleRows(above, overlap.width));
     }
-    const Matrix l = factor_[at(g)].topRows(width);
-    Eliminated& e = eliminated[at(g)];
+    const Matrix l = factor_[as_size(g)].topRows(width);
+    Eliminated& e = eliminated[as_size(g)];
     e.d_dot = dot.topRows(width);
     if (below == 0) continue;
     e.u_dot = dot.bottomRows(below);
-    e.y = factor_[at(g)].bottomRows(below);
+    e.y = factor_[as_size(g)].bottomRows(below);
     e.u = product(e.y, l.transpose());
-    l.triangularView<Eigen::Lower>().solveInPlace<Eigen::OnTheRight>(e.y);  // Y = L_below L^-1
-    e.y_dot = e.u_dot;                                                      // (U' - Y D') D^-1
+    solve_lower_from_right(l, e.y);  // Y = L_below L^-1
+    e.y_dot = e.u_dot;               // (U' - Y D') D^-1
     add_product(e.y_dot, -1.0, e.y, e.d_dot);
     solve_lower_transposed_from_right(l, e.y_dot);
-    l.triangularView<Eigen::Lower>().solveInPlace<Eigen::OnTheRight>(e.y_dot);
+    solve_lower_from_right(l, e.y_dot);
   }
   // Blocks of W and P = W K W among the unknowns that the next block meets.
   Matrix w, p;
   for (Index g = count - 1; g >= 0; --g) {
-    const BandBlock& block = blocks_[at(g)];
+    const BandBlock& block = blocks_[as_size(g)];
     const Index width = block.width;
     const Index below = block.end - block.begin - width;
-    Eliminated& e = eliminated[at(g)];
+    Eliminated& e = eliminated[as_size(g)];
     Matrix d_inverse = Matrix::Identity(width, width);
-    solve_lower(factor_[at(g)].topRows(width), d_inverse);
-    solve_lower_transposed(factor_[at(g)].topRows(width), d_inverse);
+    solve_lower(factor_[as_size(g)].topRows(width), d_inverse);
+    solve_lower_transposed(factor_[as_size(g)].topRows(width), d_inverse);
     Matrix w_next(width + below, width + below);
     Matrix p_next(width + below, width + below);
     Matrix w_cc = d_inverse;

@@ -2,18 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "core/base/rounding.hpp"
 #include "core/linalg/products.hpp"
 
 namespace ckce {
 namespace {
 
-constexpr double kEps = std::numeric_limits<double>::epsilon();
 constexpr Index kStripe = 256;             // cells of a task
 constexpr double kWellConditioned = 0.01;  // lambda above which no solve needs refinement
-
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
 // sum_i s_i T_a(t_i) T_b(t_i)
 double pair_moment(const double* moments, Index a, Index b) {
@@ -33,7 +30,7 @@ Matrix pair_moments(const double* moments, Index nodes) {
 // the noise; its effect on the value is known to first order and taken back.
 double factor_moments(const double* moments, MatrixRef f) {
   const Index nodes = f.rows();
-  const double jitter = 8.0 * kEps * static_cast<double>(nodes) * moments[0];
+  const double jitter = 16.0 * kUnit * static_cast<double>(nodes) * moments[0];
   f = pair_moments(moments, nodes);
   f.diagonal().array() += jitter;
   for (Index j = 0; j < nodes; ++j) {
@@ -65,7 +62,7 @@ CellProblem::CellProblem(const CellSums& sums, bool linear, double ridge, Parall
   n_.resize(rank(), 2);
   for (Index c = 0; c < kernel_.count(); ++c)
     n_.middleRows(begin(c), rank(c)) =
-        basis_.block(0, begin(c), 2, rank(c)).transpose() * kernel_.line(c);
+        product_tn(basis_.block(0, begin(c), 2, rank(c)), kernel_.line(c));
   cut_into_blocks();
   factor_ = std::make_unique<Banded>(blocks_, ridge, [&](Index block, MatrixRef columns) {
     parallel.tick();
@@ -75,7 +72,7 @@ CellProblem::CellProblem(const CellSums& sums, bool linear, double ridge, Parall
   if (!update_) return;
   x_ = n_;
   factor_->solve(x_);
-  c_ = (c_ + n_.transpose() * x_).inverse();
+  c_ = (c_ + Eigen::Matrix2d(product_tn(n_, x_))).inverse();
 }
 
 void CellProblem::factor_cells(Parallel& parallel) {
@@ -113,10 +110,10 @@ void CellProblem::cut_into_blocks() {
 // Columns of the Gaussian part of K~ = F'M F; of all of it where every cell sees every other
 void CellProblem::fill(Index block, MatrixRef columns) const {
   const Index k = kernel_.nodes();
-  const Index first = begin(members_[at(block)]);
-  const Index last = members_[at(block + 1)];
+  const Index first = begin(members_[as_size(block)]);
+  const Index last = members_[as_size(block + 1)];
   columns.setZero();
-  for (Index c = members_[at(block)]; c < last; ++c) {
+  for (Index c = members_[as_size(block)]; c < last; ++c) {
     const Matrix m_f = product(kernel_.coefficients(), basis_.middleCols(begin(c), rank(c)));
     for (Index d = c; d < kernel_.end(c); ++d) {
       auto tile = columns.block(begin(d) - first, begin(c) - first, rank(d), rank(c));
@@ -134,7 +131,7 @@ void CellProblem::fill(Index block, MatrixRef columns) const {
 Matrix CellProblem::solve(const Matrix& b) const {
   Matrix w_b = b;
   factor_->solve(w_b);
-  if (update_) w_b -= x_ * (c_ * (n_.transpose() * w_b));
+  if (update_) add_product(w_b, -1.0, x_, c_ * product_tn(n_, w_b));
   return w_b;
 }
 
@@ -209,17 +206,19 @@ void CellProblem::each_diagonal(const std::function<void(Index c, const Matrix& 
     y.resize(rank(), 2);  // Y = P_0 N~ = W_0 T~ X
     for (Index j = 0; j < 2; ++j) y.col(j) = project(kernel_.gaussian(expand(x_.col(j)), parallel));
     factor_->solve(y);
-    middle = c_ * (Eigen::Matrix2d::Identity() + n_.transpose() * y) * c_;
+    middle = c_ * (Eigen::Matrix2d::Identity() + Eigen::Matrix2d(product_tn(n_, y))) * c_;
   }
   const auto take_block = [&](Index block, const Matrix& p_0) {
-    const Index first = begin(members_[at(block)]);
+    const Index first = begin(members_[as_size(block)]);
     parallel.tick();
-    for (Index c = members_[at(block)]; c < members_[at(block + 1)]; ++c) {
+    for (Index c = members_[as_size(block)]; c < members_[as_size(block + 1)]; ++c) {
       Matrix p = p_0.block(begin(c) - first, begin(c) - first, rank(c), rank(c));
       if (update_) {
         const auto x_c = x_.middleRows(begin(c), rank(c));
-        const Matrix y_c_x = y.middleRows(begin(c), rank(c)) * c_ * x_c.transpose();
-        p += x_c * middle * x_c.transpose() - y_c_x - y_c_x.transpose();
+        Matrix y_c_x = Matrix::Zero(rank(c), rank(c));
+        add_product_nt(y_c_x, 1.0, product(y.middleRows(begin(c), rank(c)), c_), x_c);
+        add_product_nt(p, 1.0, product(x_c, middle), x_c);
+        p -= y_c_x + y_c_x.transpose();
       }
       take(c, p);
     }

@@ -21,9 +21,9 @@ double sum_of(const Wide& x) {
 }
 
 // The sums of every cell that has a row in one block.
-class Block {
+class CellBlock {
  public:
-  explicit Block(const CellSums& state) : rows(state.grid()), degrees_(state.degrees()) {
+  explicit CellBlock(const CellSums& state) : rows(state.grid()), degrees_(state.degrees()) {
     for (auto* series : {&t_, &w_, &wr_, &wr2_, &wpq_, &before_, &now_}) series->resize(kChunk);
   }
 
@@ -154,7 +154,7 @@ Degrees::Degrees(Index nodes, Depth depth)
 
 void CellSums::add(const Samples& samples, Parallel& parallel) {
   parallel.each((samples.n() + kBlock - 1) / kBlock, [&] {
-    return [&, block = Block(*this)](Index task) mutable {
+    return [&, block = CellBlock(*this)](Index task) mutable {
       block.add(samples, task);
       parallel.in_turn(task, [&] {
         rows += block.rows.rows;

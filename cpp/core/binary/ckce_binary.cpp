@@ -2,20 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
+#include "core/base/rounding.hpp"
 #include "core/binary/cell_rows.hpp"
 #include "core/binary/groups_binary.hpp"
 #include "core/metrics/ckce_parts.hpp"
 
 namespace ckce {
-namespace {
-
-constexpr double kEps = std::numeric_limits<double>::epsilon();
-
-}  // namespace
-
 namespace {
 
 double solve_price(double cells, double rank, Index nodes, Depth depth) {
@@ -56,7 +50,7 @@ Vector binary_label_parts(const LabelKernel& label) {
 double binary_label_error(const LabelKernel& label, double off, double u, double n_ridge,
                           double value) {
   const double scale = 2.0 * (label.kronecker() ? 2.0 : label.factor.squaredNorm());
-  return scale * (2.0 * off * u + off * off * n_ridge + 16.0 * kEps * value);
+  return scale * (2.0 * off * u + off * off * n_ridge + 32.0 * kUnit * value);
 }
 
 namespace {
@@ -91,9 +85,9 @@ class Certificate {
     const Grid& grid = kernel_.grid();
     const double apart = off / grid.bandwidth;
     const double shift = 0.86 * std::min(off, kOnSimplex) / grid.bandwidth + apart * apart;
-    near_ = grid.error() + kRounding * kEps + shift;
-    far_ = std::exp(-36.0) + (kernel_.linear() ? kRounding * kEps + 2.0 * off : 0.0);
-    rounding_ = kRounding * kEps;
+    near_ = grid.error() + kRounding * 2.0 * kUnit + shift;
+    far_ = std::exp(-36.0) + (kernel_.linear() ? kRounding * 2.0 * kUnit + 2.0 * off : 0.0);
+    rounding_ = kRounding * 2.0 * kUnit;
     off_ = off;
   }
 
@@ -123,7 +117,7 @@ class Certificate {
     const double first_order = near_ * (s_v.dot(seen) + 2.0 * s_u.dot(seen)) +
                                far_ * (s_v.sum() + 2.0 * s_u.sum()) * s_v.sum() +
                                2.0 * rounding_ * ridge_ * u_c.dot(v_c) +
-                               2.0 * rounding_ * u_c.dot(r_c) + 16.0 * kEps * rounded;
+                               2.0 * rounding_ * u_c.dot(r_c) + 32.0 * kUnit * rounded;
     const double e =
         near_ * seen_sums(root.cwiseAbs2()).maxCoeff() + far_ * weight_;  // of |sqrt(w) E sqrt(w)|
     const double most = std::max(value, norms_ / (4.0 * ridge_));

@@ -14,21 +14,19 @@
 namespace ckce {
 namespace {
 
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-
 // Rows sorted by p, and the different p among those that weigh anything.
 class Line {
  public:
   Line(const Samples& samples, double bandwidth, Parallel& parallel) {
     sort(samples, parallel);
-    of_row_.resize(at(samples.n()));
+    of_row_.resize(as_size(samples.n()));
     for (const auto& [p, row] : sorted_) {
       const double w = samples.weight(row);
-      of_row_[at(row)] = -1;
+      of_row_[as_size(row)] = -1;
       if (!(w > 0.0)) continue;
       if (points.empty() || points.back().p != p) points.push_back({p, 0.0, 0.0});
       (samples.labels[row] == 1 ? points.back().w1 : points.back().w0) += w;
-      of_row_[at(row)] = count() - 1;
+      of_row_[as_size(row)] = count() - 1;
       weight += w;
     }
     phi.resize(count());
@@ -41,8 +39,8 @@ class Line {
   }
 
   Index count() const { return static_cast<Index>(points.size()); }
-  const Point& point(Index d) const { return points[at(d)]; }
-  Index of_row(Index i) const { return of_row_[at(i)]; }  // -1 if it weighs nothing
+  const Point& point(Index d) const { return points[as_size(d)]; }
+  Index of_row(Index i) const { return of_row_[as_size(i)]; }  // -1 if it weighs nothing
 
   // z'K z = sum_d (1 - phi_d^2) zeta_d^2, zeta_d = z_d + phi_(d+1) zeta_(d+1)
   double form(const Vector& z) const {
@@ -91,14 +89,15 @@ class Line {
   void sort(const Samples& samples, Parallel& parallel) {
     constexpr Index kRows = 64 * kBlock;
     const Index n = samples.n();
-    sorted_.resize(at(n));
+    sorted_.resize(as_size(n));
     Vector chunk_off = Vector::Zero((n + kRows - 1) / kRows + 1);
     parallel.each((n + kRows - 1) / kRows, [&] {
       return [&, rows = BinaryRows()](Index chunk) mutable {
         const Index end = std::min((chunk + 1) * kRows, n);
         for (Index begin = chunk * kRows; begin < end; begin += kBlock) {
           rows.load(samples, begin, std::min(kBlock, end - begin));
-          for (Index i = 0; i < rows.rows; ++i) sorted_[at(begin + i)] = {rows.p[i], begin + i};
+          for (Index i = 0; i < rows.rows; ++i)
+            sorted_[as_size(begin + i)] = {rows.p[i], begin + i};
           chunk_off[chunk] = std::max(chunk_off[chunk], rows.off);
         }
         std::sort(sorted_.begin() + chunk * kRows, sorted_.begin() + end);

@@ -9,11 +9,10 @@
 #include "core/base/random.hpp"
 #include "core/binary/cell_problem.hpp"
 #include "core/binary/cell_rows.hpp"
+#include "core/linalg/products.hpp"
 
 namespace ckce {
 namespace {
-
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
 // a_i'H a_i: a series of degree 2k - 2 in a dense cell, a number for each point elsewhere.
 struct Diagonal {
@@ -30,10 +29,9 @@ struct Diagonal {
             }
             return;
           }
-          const auto f = problem.basis(c).triangularView<Eigen::Lower>();
           Matrix h = p;  // F'^-1 P F^-1
-          f.transpose().solveInPlace(h);
-          f.solveInPlace<Eigen::OnTheRight>(h);
+          solve_lower_transposed(problem.basis(c), h);
+          solve_lower_from_right(problem.basis(c), h);
           for (Index b = 0; b < h.cols(); ++b)
             for (Index a = 0; a < h.rows(); ++a) {
               series(a + b, c) += 0.5 * h(a, b);
@@ -55,8 +53,8 @@ class Rows {
         sums_(sums),
         diagonal_(diagonal),
         rows_(problem.kernel().grid()),
-        first_(at(kBlock)),
-        width_(at(kBlock)),
+        first_(as_size(kBlock)),
+        width_(as_size(kBlock)),
         polynomials_(2 * problem.kernel().nodes() - 1, kBlock),
         share_(kBlock),
         a_ii_(kBlock),
@@ -80,8 +78,8 @@ class Rows {
 
   // to += r a_i, or r at the row's point, whose polynomials are T_0 = 1 alone
   void add(Index i, double r, double* to) const {
-    to += first_[at(i)];
-    for (Index j = 0; j < width_[at(i)]; ++j) to[j] += r * polynomials_(j, i);
+    to += first_[as_size(i)];
+    for (Index j = 0; j < width_[as_size(i)]; ++j) to[j] += r * polynomials_(j, i);
   }
   double p(Index i) const { return rows_.p[i]; }
   double a_ii(Index i) const { return a_ii_[i]; }
@@ -94,22 +92,22 @@ class Rows {
     share_[i] = p > 0.0 ? 1.0 - p : std::numeric_limits<double>::infinity();
     k_ii_[i] = 1.0 + (kernel.linear() ? p * p + (1.0 - p) * (1.0 - p) : 0.0);
     a_ii_[i] = 0.0;
-    first_[at(i)] = width_[at(i)] = 0;
+    first_[as_size(i)] = width_[as_size(i)] = 0;
     if (c < 0) return;
     if (problem_.dense(c)) {
       chebyshev(rows_.t(i), polynomials_.rows(), polynomials_.col(i).data());
-      first_[at(i)] = problem_.begin(c);
-      width_[at(i)] = kernel.nodes();
+      first_[as_size(i)] = problem_.begin(c);
+      width_[as_size(i)] = kernel.nodes();
       a_ii_[i] = diagonal_.series.col(c).dot(polynomials_.col(i));
       return;
     }
     const auto& points = sums_.cell(kernel.slot(c)).points;
     for (std::size_t j = 0; j < points.size(); ++j)
       if (points[j].p == p) {
-        first_[at(i)] = problem_.begin(c) + static_cast<Index>(j);
-        width_[at(i)] = 1;
+        first_[as_size(i)] = problem_.begin(c) + static_cast<Index>(j);
+        width_[as_size(i)] = 1;
         polynomials_(0, i) = 1.0;
-        a_ii_[i] = diagonal_.points[first_[at(i)]];
+        a_ii_[i] = diagonal_.points[first_[as_size(i)]];
       }
   }
 
@@ -165,7 +163,7 @@ Matrix resample_binary(const Grid& grid, const Samples& weighted, bool linear, d
       parallel.span(at_block, at_block);
       rows.load(samples, block);
       parallel.each_striped(count, 1, [&](Index k) {
-        Resample& resample = resamples[at(first + k)];
+        Resample& resample = resamples[as_size(first + k)];
         for (Index i = 0; i < rows.count(); ++i) {
           const bool y = resample.given ? samples.labels[rows.begin() + i] == 1
                                         : rows.draw(i, resample.random.uniform());
@@ -180,7 +178,7 @@ Matrix resample_binary(const Grid& grid, const Samples& weighted, bool linear, d
     parallel.each_striped(count, 1, [&](Index k) {
       Parallel alone;
       problem.compress(b.col(k));
-      const Resample& resample = resamples[at(first + k)];
+      const Resample& resample = resamples[as_size(first + k)];
       const double value = problem.form(problem.solve(b.col(k)), alone);
       statistics.row(first + k) << 2.0 * value, 2.0 * (value - resample.a_diagonal),
           2.0 * (problem.form(b.col(k), alone) - resample.k_diagonal) / (n * (n - 1.0));

@@ -16,8 +16,8 @@ double slack_of(const In& l, const Matrix& phi_phi, double weight, double entry_
       const Index below = d - begin;  // L^-1 is zero above its diagonal
       Matrix inverse = Matrix::Identity(below, std::min(kSolveColumns, below));
       solve_lower(l.bottomRightCorner(below, below), inverse);
-      const Matrix image =
-          phi_phi.bottomRightCorner(below, below).selfadjointView<Eigen::Lower>() * inverse;
+      Matrix image = Matrix::Zero(below, inverse.cols());
+      add_symmetric_product(image, phi_phi.bottomRightCorner(below, below), inverse);
       const double sum = inverse.cwiseProduct(image).sum();
       parallel.in_turn(task, [&] { coefficients += sum; });
     };

@@ -22,10 +22,18 @@ void add_lower_product_tn(MatrixRef out, const In& a, const In& b) {
   out.triangularView<Eigen::Lower>() += a.transpose() * b;
 }
 
+void add_symmetric_product(MatrixRef out, const In& a, const In& b) {
+  out.noalias() += a.selfadjointView<Eigen::Lower>() * b;
+}
+
 void solve_lower(const In& l, MatrixRef b) { l.triangularView<Eigen::Lower>().solveInPlace(b); }
 
 void solve_lower_transposed(const In& l, MatrixRef b) {
   l.triangularView<Eigen::Lower>().transpose().solveInPlace(b);
+}
+
+void solve_lower_from_right(const In& l, MatrixRef b) {
+  l.triangularView<Eigen::Lower>().solveInPlace<Eigen::OnTheRight>(b);
 }
 
 void solve_lower_transposed_from_right(const In& l, MatrixRef b) {

@@ -1,6 +1,5 @@
 #include "core/metrics/common_ground.hpp"
 
-#include <Eigen/Eigenvalues>
 #include <algorithm>
 
 #include "core/base/groups.hpp"
@@ -86,8 +85,7 @@ Ground solve_pair(const GroundSums& sums_a, const GroundSums& sums_b, const Bala
   Matrix w_a, w_b;
   solved.value_a = solve_model(a, of_a, of_b, pair, ground, solved.a, w_a, covariance, parallel);
   solved.value_b = solve_model(b, of_b, of_a, pair, ground, solved.b, w_b, covariance, parallel);
-  const Vector noisiest =
-      Eigen::SelfAdjointEigenSolver<Matrix>(covariance).eigenvectors().col(d - 1);
+  const Vector noisiest = eigenpairs_of(covariance).vectors.col(d - 1);
   solved.a.noisiest = w_a.transpose() * noisiest;
   solved.b.noisiest = w_b.transpose() * noisiest;
   return solved;
@@ -276,16 +274,12 @@ double GroundSpread::largest(double weight) const {
       across == sigma.bottomRightCorner(width, width))
     return 0.0;  // the models are the same
   // Sigma = B B': the eigenvalues of Sigma diag(I, -I) are those of B'diag(I, -I) B.
-  const Eigen::SelfAdjointEigenSolver<Matrix> solver(sigma);
-  const Matrix root =
-      solver.eigenvectors() * solver.eigenvalues().cwiseMax(0.0).cwiseSqrt().asDiagonal();
+  const Eigenpairs pairs = eigenpairs_of(sigma);
+  const Matrix root = pairs.vectors * pairs.values.cwiseMax(0.0).cwiseSqrt().asDiagonal();
   Matrix form = Matrix::Zero(2 * width, 2 * width);
   add_product_tn(form, 1.0, root.topRows(width), root.topRows(width));
   add_product_tn(form, -1.0, root.bottomRows(width), root.bottomRows(width));
-  return Eigen::SelfAdjointEigenSolver<Matrix>(form, Eigen::EigenvaluesOnly)
-      .eigenvalues()
-      .cwiseAbs()
-      .maxCoeff();
+  return eigenvalues_of(form).cwiseAbs().maxCoeff();
 }
 
 }  // namespace ckce

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "core/base/random.hpp"
@@ -96,9 +97,9 @@ Sums sum_up(const Features& features, const Samples& samples, Parallel& parallel
 // Z = Phi V: eigenvectors and eigenvalues of Phi'Phi / N, and c_k = sum_i t_i z_ik^2.
 struct Spectrum {
   explicit Spectrum(const Sums& sums) : weight(sums.weight) {
-    const Eigen::SelfAdjointEigenSolver<Matrix> eigen(sums.zz / weight);  // its lower triangle
-    s = eigen.eigenvalues().cwiseMax(0.0);
-    vectors = eigen.eigenvectors();
+    Eigenpairs pairs = eigenpairs_of(sums.zz / weight);
+    s = pairs.values.cwiseMax(0.0);
+    vectors = std::move(pairs.vectors);
     const Matrix whole = sums.tt.selfadjointView<Eigen::Lower>();
     c = vectors.cwiseProduct(product(whole, vectors)).colwise().sum().transpose();
   }
@@ -142,11 +143,13 @@ Matrix invert_shapes(const Matrix& left, const Vector& squares) {
   const Vector scale =
       squares.unaryExpr([](double square) { return square > 0.0 ? 1.0 / std::sqrt(square) : 0.0; });
   const Matrix scaled = scale.asDiagonal() * (0.5 * (left + left.transpose())) * scale.asDiagonal();
-  const Eigen::SelfAdjointEigenSolver<Matrix> eigen(scaled);
-  const Vector inverse = eigen.eigenvalues().unaryExpr(
-      [](double value) { return value > kLeastShape ? 1.0 / value : 0.0; });
-  const Matrix vectors = scale.asDiagonal() * eigen.eigenvectors();
-  return vectors * inverse.asDiagonal() * vectors.transpose();
+  const Eigenpairs pairs = eigenpairs_of(scaled);
+  const Vector inverse =
+      pairs.values.unaryExpr([](double value) { return value > kLeastShape ? 1.0 / value : 0.0; });
+  const Matrix vectors = scale.asDiagonal() * pairs.vectors;
+  Matrix inverted = Matrix::Zero(left.rows(), left.cols());
+  add_product_nt(inverted, 1.0, vectors * inverse.asDiagonal(), vectors);
+  return inverted;
 }
 
 // <A_k, B_l> of matrices side by side, m columns each
@@ -275,7 +278,7 @@ double look_again(const Features& features, const Samples& samples, const Smooth
       if (!samples.groups) {
         const Matrix v = shape_scores(x, block.phi(), smoother, block.q());
         const Vector a = product(block.phi(), smoother.root).rowwise().squaredNorm();
-        mine = a.cwiseProduct(norms) + (v * smoother.inverse).cwiseProduct(v).rowwise().sum();
+        mine = a.cwiseProduct(norms) + product(v, smoother.inverse).cwiseProduct(v).rowwise().sum();
       }
       influence.segment(block.begin, block.rows) =
           norms - e.rowwise().squaredNorm() - 2.0 * mine +
@@ -379,7 +382,7 @@ Matrix own_correction(const Features& features, const Samples& samples, const Mi
       block.turn_into_residuals();
       add_product(f, 1.0, block.phi(), found.coefficients);
       const Matrix v = shape_scores(x, block.phi(), found.smoother, block.q());
-      const Matrix gv = v * found.smoother.inverse;  // A_ii r_i = a_i r_i + V_i G v_i
+      const Matrix gv = product(v, found.smoother.inverse);  // A_ii r_i = a_i r_i + V_i G v_i
       const Vector a = product(block.phi(), found.smoother.root).rowwise().squaredNorm();
       for (Index l = 0; l < kShapes; ++l)
         f -= gv.col(l).asDiagonal() * x.middleCols(l * samples.m(), samples.m());
@@ -461,7 +464,7 @@ CorrectionErrors correction_errors(const Features& features, const Samples& samp
         add_product(part, 1.0, near * e.col(j).asDiagonal(), signs_by_row);
         of_block.middleRows(j * at.n, at.n) = part;
       }
-      const Matrix score_part = v.transpose() * signs_by_row;
+      const Matrix score_part = product_tn(v, signs_by_row);
       const Matrix variance = product(near.cwiseAbs2(), spreads);
       parallel.in_turn(task, [&] {
         errors += of_block;
@@ -470,7 +473,7 @@ CorrectionErrors correction_errors(const Features& features, const Samples& samp
       });
     };
   });
-  const Matrix fits = smoother.inverse * scores;
+  const Matrix fits = product(smoother.inverse, scores);
   for (Index j = 0; j < m; ++j)
     for (Index l = 0; l < kShapes; ++l)
       errors.middleRows(j * at.n, at.n) += v_at.col(l * m + j) * fits.row(l);

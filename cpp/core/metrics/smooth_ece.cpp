@@ -91,7 +91,8 @@ Matrix smooth(const Matrix& grid, double bandwidth) {
   Vector kernel(taps);
   for (Index j = 0; j < taps; ++j) {
     const double z = (static_cast<double>(first + j) * step - 0.5) / bandwidth;
-    kernel[j] = std::exp(-0.5 * z * z) / (std::sqrt(2.0 * EIGEN_PI) * bandwidth);
+    kernel[j] =
+        std::exp(-0.5 * z * z) / (static_cast<double>(std::sqrt(2.0 * EIGEN_PI)) * bandwidth);
   }
   Matrix wide(3 * size - 2, 2);
   wide.topRows(size - 1) = grid.bottomRows(size - 1).colwise().reverse();

@@ -282,7 +282,8 @@ Matrix CellAccumulator::witness(std::optional<double> regularization, Parallel& 
   Matrix out(nodes * kernel.count(), 2);
   for (Index c = 0; c < kernel.count(); ++c) {
     for (Index b = 0; b < nodes; ++b) {
-      const double angle = EIGEN_PI * (static_cast<double>(b) + 0.5) / static_cast<double>(nodes);
+      const auto angle = static_cast<double>(EIGEN_PI * (static_cast<double>(b) + 0.5) /
+                                             static_cast<double>(nodes));
       double g = z(0, c);
       for (Index k = 1; k < nodes; ++k)
         g += 2.0 * z(k, c) * std::cos(static_cast<double>(k) * angle);
