@@ -42,6 +42,11 @@ def _version(package):
     return None
 
 
+def levels():
+    """Instruction sets that are built here."""
+    return re.findall(r"v\d", _config().get("core", "").partition(" of ")[2])
+
+
 def describe():
     """Rows (what, value) of the table of the machine."""
     config = _config()

@@ -16,7 +16,7 @@ def main():
     workload = WORKLOADS[arguments.workload]
     contenders = workload.contenders(arguments.quick, only=arguments.contender)
     (contender,) = [each for each in contenders if each.name == arguments.contender]
-    warm_up()
+    warm_up(torch=False)
     with PeakMemory() as memory:
         contender.call()
     print(json.dumps({"rss": memory.rss, "anonymous": memory.anonymous}))

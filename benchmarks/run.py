@@ -1,10 +1,10 @@
 """Measure everything and write RESULTS.md and plots/.
 
-python benchmarks/run.py                      about ten minutes, on an idle machine
+python benchmarks/run.py                      about 15 minutes, on an idle machine
 python benchmarks/run.py --quick              a smoke test, written to a temporary folder
 python benchmarks/run.py --data file.npz      the plot of errors on a real set (probs, labels)
-python benchmarks/run.py --compare OLD        an older installation (pip install --target OLD) against this
-                                              one, at v4, v3 and v2, about three minutes
+python benchmarks/run.py --compare OLD        also an older installation (pip install --target OLD) against
+                                              this one, at v4, v3 and v2; --only: nothing else
 """
 
 import argparse
@@ -19,9 +19,10 @@ import numpy as np
 import plots
 import workloads
 from compare import compare
-from machine import describe, import_milliseconds, small_calls
-from measure import interleave, memory
-from report import Results, render, render_comparison
+from level import Level
+from machine import describe, import_milliseconds, levels, small_calls
+from measure import Contender, interleave, memory
+from report import Results, render
 from simulate import simulate
 
 HERE = Path(__file__).parent
@@ -32,8 +33,13 @@ def measure(results, key, quick):
     workload = workloads.WORKLOADS[key]
     print(f"{workload.title if not quick else key} ...", flush=True)
     contenders = workload.contenders(quick)
+    lesser = Level("v3", key, workload.memory[0], quick) if "v3" in levels() else None
+    if lesser:
+        contenders.append(Contender(workloads.LESSER, lesser, rounds=2))
     timings = interleave(contenders, 2 if quick else 5, 0.02 if quick else 0.2)
     results.timings[key] = timings
+    if lesser:
+        lesser.close()
     for contender in contenders:
         if isinstance(contender.call, workloads.Counted):
             results.iterations[contender.name] = contender.call.iterations
@@ -46,9 +52,9 @@ def measure(results, key, quick):
 
 
 def measure_peaks(results, quick):
-    """The best GEMM seen so far; measured again between workloads."""
+    """The best rank update seen so far; measured again between workloads."""
     for precision in ("float64", "float32"):
-        peak = workloads.gemm_peak(precision, 1024 if quick else 3072)
+        peak = workloads.syrk_rate(precision, 1024 if quick else 8192)
         results.peaks[precision] = max(peak, results.peaks.get(precision, 0.0))
 
 
@@ -80,12 +86,6 @@ def main():
     (output / "plots").mkdir(parents=True, exist_ok=True)
 
     start = time.perf_counter()
-    if arguments.compare:
-        rounds = 3 if quick else 7
-        rows = compare(arguments.compare, rounds)
-        text = render_comparison(rows, describe(), time.perf_counter() - start, rounds)
-        (output / "COMPARED.md").write_text(text)
-        return
     results = Results(quick)
     results.machine = describe()
     name, y_true, y_prob = ("", None, None) if partial else load(arguments.data, quick)
@@ -103,6 +103,9 @@ def main():
             measure_peaks(results, quick)
             measure(results, key, quick)
             write()
+    if arguments.compare:
+        results.compared = compare(arguments.compare, 3 if quick else 7, quick)
+        write()
     if not partial:
         print("small calls ...", flush=True)
         results.small = small_calls(3, 50) if quick else small_calls()

@@ -7,6 +7,7 @@ numbers (float32 values; `mixed` takes them as float32, everybody else as float6
 import contextlib
 import importlib.util
 import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,7 @@ from ckce import _core, reference
 
 OURS, ONE, MIXED, MIXED_ONE = "ckce", "ckce, 1 thread", "ckce mixed", "ckce mixed, 1 thread"
 PLAIN, FAST, LITERAL = "NumPy", "NumPy, our identities", "literal formula"
-TORCH = "PyTorch"
+TORCH, LESSER = "PyTorch", "ckce, v3"
 CHOLESKY, CHOLESKY_ONE = "ckce cholesky", "ckce cholesky, 1 thread"
 CHOLESKY_40, FIRST_CHOLESKY, FIRST_EXACT = "cholesky, rank 40", "cholesky, part", "exact, part"
 ESTIMATE, PART, PLAIN_PART = "ckce.estimate", "ckce, part", "NumPy exact, part"
@@ -61,12 +62,19 @@ def need_memory(needed):
             raise MemoryError(f"needs about {needed / 1e9:.0f} GB")
 
 
-def warm_up():
+def warm_up(torch=True):
     """Load every library and start every pool before something is measured."""
     inputs = Inputs(64, 3)
     for contender in fourier(inputs) + exact(inputs) + jkce(inputs):
+        if contender.name == TORCH and not torch:
+            continue
         with contextlib.suppress(Exception):  # told when it is measured
             contender.call()
+
+
+def pytorch(call, **options):
+    """The contender, where PyTorch is installed."""
+    return [Contender(TORCH, call, **options)] if HAS_TORCH else []
 
 
 def fourier(inputs, only=None):
@@ -95,9 +103,7 @@ def fourier(inputs, only=None):
         Contender(ONE, lambda: ckce.ckce(y, q, n_threads=1, **options64), rounds=3),
         Contender(LITERAL, literal, rounds=1),
     ]
-    if HAS_TORCH:
-        contenders.append(Contender(TORCH, lambda: torch_fast.ckce_fourier(y, q, w)))
-    return contenders
+    return contenders + pytorch(lambda: torch_fast.ckce_fourier(y, q, w))
 
 
 def cholesky(inputs, only=None):
@@ -118,6 +124,7 @@ def cholesky(inputs, only=None):
         first, first_y = q[:part], y[:part]
         contenders += [
             Contender(PLAIN, lambda: numpy_plain.ckce_fourier(y, q, w)),
+            *pytorch(lambda: torch_fast.ckce_fourier(y, q, w)),
             # Down to round-off: the default tolerance would stop earlier.
             Contender(CHOLESKY_40, lambda: ours(ckce.Cholesky(40, tol=1e-15)), rounds=1),
             Contender(
@@ -142,6 +149,7 @@ def exact(inputs, only=None):
         Contender(FAST, lambda: numpy_fast.ckce_exact(y, q, gamma)),
         Contender(ONE, lambda: ckce.ckce(y, q, method="exact", bandwidth=gamma, n_threads=1)),
         Contender(LITERAL, lambda: reference.ckce(y, q, bandwidth=gamma), rounds=1),
+        *pytorch(lambda: torch_fast.ckce_exact(y, q, gamma)),
     ]
 
 
@@ -152,6 +160,7 @@ def jkce(inputs, only=None):
         Contender(PLAIN, lambda: numpy_plain.jkce_exact(y, q, gamma)),
         Contender(FAST, lambda: numpy_fast.jkce_exact(y, q, gamma)),
         Contender(ONE, lambda: ckce.jkce(y, q, bandwidth=gamma, n_threads=1), rounds=3),
+        *pytorch(lambda: torch_fast.jkce_exact(y, q, gamma)),
     ]
 
 
@@ -186,7 +195,7 @@ def large(inputs, only=None):
     ]
 
 
-def two_classes(y, q, gamma, only):
+def two_classes(inputs, y, q, gamma, only):
     """Beside value and estimate: the factor that auto took before, and NumPy on the first rows."""
     part = min(5_000, len(y))
     options = {"bandwidth": gamma}
@@ -204,13 +213,14 @@ def two_classes(y, q, gamma, only):
             Contender(
                 PLAIN_PART, lambda: numpy_plain.ckce_exact(y[:part], q[:part], gamma), rounds=1
             ),
+            *pytorch(lambda: torch_fast.ckce_fourier(y, q, inputs.frequencies), rounds=2),
         ]
     return contenders
 
 
 def line(inputs, only=None):
     p = inputs.y32[:, 1].astype(np.float64)  # rows of float32 miss the simplex
-    return two_classes(inputs.y_true, np.stack([1 - p, p], 1), 0.5, only)
+    return two_classes(inputs, inputs.y_true, np.stack([1 - p, p], 1), 0.5, only)
 
 
 def skewed(inputs, only=None):
@@ -218,7 +228,7 @@ def skewed(inputs, only=None):
     rng = np.random.default_rng(0)
     p = rng.beta(0.05, 6.2, inputs.n)
     y, q = (rng.random(inputs.n) < p).astype(np.int64), np.stack([1 - p, p], 1)
-    return two_classes(y, q, ckce.median_bandwidth(q), only)
+    return two_classes(inputs, y, q, ckce.median_bandwidth(q), only)
 
 
 TOP = 20
@@ -242,6 +252,7 @@ def top_k(inputs, only=None):
             FAST, lambda: numpy_fast.ckce_fourier(*numpy_plain.top_k(y, q, TOP), w), rounds=2
         ),
         Contender(ONE, lambda: ckce.ckce(y, q, method=double, n_threads=1, **options), rounds=2),
+        *pytorch(lambda: torch_fast.ckce_fourier(*torch_fast.top_k(y, q, TOP), w), rounds=2),
     ]
 
 
@@ -283,15 +294,16 @@ def fourier_flops(n, m, n_waves=100):
     return n * d * (d + 1.0) + 2.0 * n * m * n_waves
 
 
-def gemm_peak(dtype, size=3072, repeats=5):
-    """GFLOP/s of NumPy's matrix product, best of several: the roof of the same run."""
-    import time
+def syrk_rate(dtype, rows=8192, d=1200, repeats=5):
+    """GFLOP/s of the symmetric rank update of SciPy's BLAS, best of several: the roof of the run."""
+    from scipy.linalg import blas
 
-    rng = np.random.default_rng(0)
-    a, b = (rng.standard_normal((size, size)).astype(dtype) for _ in range(2))
+    update = blas.dsyrk if dtype == "float64" else blas.ssyrk
+    phi = np.random.default_rng(0).standard_normal((rows, d)).astype(dtype)
+    gram = np.zeros((d, d), dtype, order="F")
     best = np.inf
     for _ in range(repeats):
         start = time.perf_counter()
-        a @ b
+        update(1.0, phi.T, beta=1.0, c=gram, overwrite_c=True)
         best = min(best, time.perf_counter() - start)
-    return 2.0 * size**3 / best / 1e9
+    return rows * d * (d + 1.0) / best / 1e9
