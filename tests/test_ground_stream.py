@@ -14,7 +14,7 @@ NAMES = ("sharp", "good")
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
     """1024 rows at a time, so that all files have several."""
-    monkeypatch.setattr("ckce._compare.ground_stream._CHUNK_BYTES", 1)
+    monkeypatch.setattr("ckce._compare.ground_scan._CHUNK_BYTES", 1)
 
 
 def story(n, m=3, seed=0):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from ckce._cli.messages import UsageError
+from ckce._cli import values
 from ckce._cli.terminal import complain
 from ckce._scan.columns import suggest
 
@@ -59,82 +58,11 @@ class Parser(argparse.ArgumentParser):
         self.error(f"unexpected argument {word!r}")
 
 
-def _classes(text: str) -> list[Any]:
-    """``cat,dog`` or ``1..10``."""
-    if found := re.fullmatch(r"(-?\d+)\.\.(-?\d+)", text):
-        first, last = int(found[1]), int(found[2])
-        if not 0 < last - first < 10**6:
-            raise UsageError(f"must be a range such as 1..10, got {text!r}")
-        return list(range(first, last + 1))
-    names = _names(text)
-    integers = all(re.fullmatch(r"-?\d+", name) for name in names)
-    return [int(name) for name in names] if integers else list(names)
-
-
-def _probs(text: str) -> str | list[str]:
-    return text.split(",") if "," in text else text
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",")]
-
-
-def _models(text: str) -> dict[str, str]:
-    """``a=prob_a_*,b=prob_b_*``, or ``a,b``."""
-    pairs = [name.partition("=") for name in _names(text)]
-    models = {name: probs or name for name, _, probs in pairs}
-    if "" in models or len(models) < len(pairs):
-        raise UsageError(f"must give different names, such as a=prob_a_*,b=prob_b_*, got {text!r}")
-    return models
-
-
-def _level(text: str) -> float:
-    value = _positive(text)
-    if value >= 1.0:
-        raise UsageError(f"must be between 0 and 1, got {text!r}")
-    return value
-
-
-def _positive(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0.0 < value < float("inf"):
-        raise UsageError(f"must be a positive number, got {text!r}")
-    return value
-
-
-def _bandwidth(text: str) -> float | str:
-    if text in ("median", "default"):
-        return text
-    try:
-        return _positive(text)
-    except UsageError:
-        raise UsageError(
-            f"must be 'median', 'default' or a positive number, got {text!r}"
-        ) from None
-
-
-def _integer(low: int, high: int) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        if not text.isdecimal() or not low <= int(text) <= high:
-            raise UsageError(f"must be an integer from {low} to {high}, got {text!r}")
-        return int(text)
-
-    return parse
-
-
-def _landmarks(text: str) -> int | str:
-    """How many, or the state that has them."""
-    return _integer(1, 10**6)(text) if text.isdecimal() else text
-
-
 def _add_data(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("where the numbers are").add_argument
     add(
         "--probs",
-        type=_probs,
+        type=values.probs,
         metavar="NAME",
         help="array of an npz file, or columns of a table: a list column, a prefix (p finds p0, "
         "p1, ...), a pattern ('prob_*'), or a,b,c; default: probs",
@@ -151,7 +79,7 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--classes",
-        type=_classes,
+        type=values.classes,
         metavar="LIST",
         help="names of the columns in the labels: cat,dog,eel or 1..10; default: 0, 1, 2, ...",
     )
@@ -205,7 +133,7 @@ def _add_features(add: Callable[..., Any]) -> None:
     """Flags of methods that streams have, too."""
     add(
         "--frequencies",
-        type=_integer(1, 10**6),
+        type=values.integer(1, 10**6),
         metavar="N",
         help="for fourier: number of frequencies, two features each; default: 100",
     )
@@ -216,7 +144,7 @@ def _add_features(add: Callable[..., Any]) -> None:
     )
     add(
         "--landmarks",
-        type=_landmarks,
+        type=values.landmarks,
         metavar="N|STATE",
         help="for landmarks: N rows of the files (default: 200), or the landmarks of a state, with "
         "its bandwidth",
@@ -230,7 +158,7 @@ def _add_reduction(add: Callable[..., Any], *, alone: bool) -> None:
     add("--reduction", choices=choices, help=f"reduce the classes to the predicted one{rest}")
     add(
         "--top-k",
-        type=_integer(1, 10**6),
+        type=values.integer(1, 10**6),
         metavar="K",
         help="reduce each prediction to its K largest entries, in order, and one for the rest",
     )
@@ -242,7 +170,7 @@ def _add_metric(parser: argparse.ArgumentParser, methods: tuple[str, ...]) -> No
     add("--method", choices=methods, help=f"how the kernel is computed; default: {default}")
     _add_features(add)
     if "cholesky" in methods:
-        add("--rank", type=_integer(1, 10**6), metavar="N", help="for cholesky: largest rank")
+        add("--rank", type=values.integer(1, 10**6), metavar="N", help="for cholesky: largest rank")
         add(
             "--pivoting",
             choices=["greedy", "random"],
@@ -250,7 +178,7 @@ def _add_metric(parser: argparse.ArgumentParser, methods: tuple[str, ...]) -> No
         )
         add(
             "--tol",
-            type=_positive,
+            type=values.positive,
             metavar="X",
             help="for exact and cholesky: tolerance; default: 1e-10",
         )
@@ -262,15 +190,15 @@ def _add_metric(parser: argparse.ArgumentParser, methods: tuple[str, ...]) -> No
     )
     add(
         "--bandwidth",
-        type=_bandwidth,
+        type=values.bandwidth,
         metavar="X",
         help="a number, median, or default, which needs no data; default: "
         + ("median" if "auto" in methods else "default"),
     )
-    add("--regularization", type=_positive, metavar="X", help="lambda; default: n^(-1/4)")
+    add("--regularization", type=values.positive, metavar="X", help="lambda; default: n^(-1/4)")
     add(
         "--seed",
-        type=_integer(0, 2**64 - 1),
+        type=values.integer(0, 2**64 - 1),
         metavar="N",
         help="seed of the random numbers; default: 0",
     )
@@ -279,7 +207,7 @@ def _add_metric(parser: argparse.ArgumentParser, methods: tuple[str, ...]) -> No
 def _add_answers(parser: argparse.ArgumentParser) -> None:
     """How sure the numbers are."""
     parser.add_argument(
-        "--level", type=_level, metavar="X", help="level of the intervals; default: 0.95"
+        "--level", type=values.level, metavar="X", help="level of the intervals; default: 0.95"
     )
     parser.add_argument(
         "--groups",
@@ -289,7 +217,7 @@ def _add_answers(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--by",
-        type=_names,
+        type=values.words,
         metavar="NAME|FILE,...",
         help="arrays or columns of segments, or .npy files: the values of each segment are printed, "
         "too; default: none",
@@ -316,7 +244,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--threads",
-        type=_integer(1, 1024),
+        type=values.integer(1, 1024),
         metavar="N",
         help="threads, the same result with any number; default: all CPUs",
     )
@@ -324,19 +252,19 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_bins(parser: argparse.ArgumentParser, help: str) -> None:
-    parser.add_argument("--bins", type=_integer(1, 1000), metavar="N", help=help)
+    parser.add_argument("--bins", type=values.integer(1, 1000), metavar="N", help=help)
 
 
 def _add_models(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--names",
-        type=_names,
+        type=values.words,
         metavar="A,B,...",
         help="names of the models; default: the file names",
     )
     parser.add_argument(
         "--models",
-        type=_models,
+        type=values.models,
         metavar="A=...,B=...",
         help="models of one file, each as --probs would name it: a='prob_a_*',b='prob_b_*'",
     )
@@ -414,7 +342,9 @@ def _add_scores(commands: Any) -> None:
         "--class", dest="target", metavar="NAME", help="class to draw; default: the top label"
     )
     _add_bins(plot, "bins; default: 15")
-    plot.add_argument("--level", type=_level, metavar="X", help="level of the bands; default: 0.95")
+    plot.add_argument(
+        "--level", type=values.level, metavar="X", help="level of the bands; default: 0.95"
+    )
     plot.add_argument(
         "-o", "--output", metavar="PNG|SVG|PDF", help=f"file to write; default: {PICTURE}"
     )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ckce import _core
 from ckce._input import check_choice, check_count, check_level, check_memory, check_probs
-from ckce._methods import Cholesky, Exact, Fourier, Landmarks, Method, choose_points
+from ckce._methods import Method
 from ckce._metrics.miscalibration import (
     Miscalibration,
     beside,
@@ -20,6 +20,7 @@ from ckce._metrics.miscalibration import (
     worded,
 )
 from ckce._metrics.regions import Region, find_regions
+from ckce._metrics.witness_function import Values, function_of, own_values
 from ckce._problem import (
     Problem,
     ReductionLike,
@@ -33,7 +34,6 @@ from ckce._results import load_pandas, quantile
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Values = NDArray[np.float64]
 N_DRAWS = 499
 _NEEDS_ROWS = (
     "{} needs the rows, which the state of a stream does not keep; call ckce.witness on them"
@@ -126,16 +126,8 @@ def witness(
         raise ValueError("kernel must be one of the named kernels for a witness, got a callable")
     problem.check_memory(full=False)
     with progress_bar(progress, f"witness {problem.method.word}") as report:
-        function = _function_of(problem, report)
-    return Witness(
-        n_classes=problem.samples.m,
-        labels=_names(problem),
-        regularization=problem.regularization.value,
-        signature=str(problem.signature.but("witness")),
-        _function=function,
-        _problem=problem,
-        _n_threads=problem.n_threads,
-    )
+        function = function_of(problem, report)
+    return _witness(problem, function)
 
 
 @dataclass(frozen=True)
@@ -222,24 +214,7 @@ class Witness:
 
         (F_i - h_i r_i) / (1 - h_i), h_i the weight that F gives to the row at its own prediction.
         """
-        problem = self._rows("own()")
-        samples, method = problem.samples, problem.method
-        if samples.groups is not None:
-            raise ValueError(
-                "own() needs independent rows, got groups: other rows of a group would speak for a row"
-            )
-        line = problem.rows.could_be_a_line
-        if isinstance(method, Exact) and not line and samples.n > _core.FACTORISATION_LIMIT:
-            raise ValueError(
-                f"own() of method='exact' needs n <= {_core.FACTORISATION_LIMIT} with more than two "
-                f"classes, got n = {samples.n}; use method='cholesky' or 'fourier'"
-            )
-        data = (samples.probs, samples.labels, samples.weights)
-        how: dict[str, Any] = {"ridge": problem.ridge, "n_threads": self._n_threads}
-        how["progress"] = None
-        if _by_gram(problem):
-            return _core.own_witness_exact(*data, kernel=problem.rows.core_kernel, **how)
-        return _core.witness_features(*data, features=_features_of(problem), own=True, **how)
+        return own_values(self._rows("own()"))
 
     def correction(self, q: Any, *, level: float = 0.95, n_draws: int = N_DRAWS) -> Correction:
         """The correction E[e_Y - q | q] at the predictions q, with bands.
@@ -433,10 +408,10 @@ class Witness:
 
 def of_corrections(problem: Problem) -> Witness:
     """Without F, which the correction does not need."""
+    return _witness(problem, lambda q: function_of(problem, None)(q))
 
-    def function(q: NDArray[np.floating]) -> Values:
-        return _function_of(problem, None)(q)
 
+def _witness(problem: Problem, function: Callable[[NDArray[np.floating]], Values]) -> Witness:
     return Witness(
         n_classes=problem.samples.m,
         labels=_names(problem),
@@ -452,76 +427,6 @@ def _names(problem: Problem) -> tuple[Any, ...]:
     if problem.reduction is not None:
         return tuple(problem.reduction.classes)  # type: ignore[union-attr]
     return problem.samples.classes
-
-
-def _by_gram(problem: Problem) -> bool:
-    """Whether F is a sum over the rows: the kernel itself, but for the linear one and for a line."""
-    if not isinstance(problem.method, Exact) or not problem.kernel.has_bandwidth:
-        return False
-    few = problem.samples.n <= _core.FACTORISATION_LIMIT
-    return few or not problem.rows.could_be_a_line or problem.kernel.distance != "l2"
-
-
-def _function_of(problem: Problem, report: Any) -> Callable[[NDArray[np.floating]], Values]:
-    samples, threads = problem.samples, problem.n_threads
-    data = (samples.probs, samples.labels, samples.weights)
-    if _by_gram(problem):
-        v = _core.witness_exact(
-            *data,
-            kernel=problem.rows.core_kernel,
-            ridge=problem.ridge,
-            solver=_core.Solver.iterate
-            if samples.n > _core.FACTORISATION_LIMIT
-            else _core.Solver.factorise,
-            n_threads=threads,
-            progress=report,
-        )
-        return of_points(problem.rows.core_kernel, samples.probs, v, threads)
-    features = _features_of(problem)
-    x = _core.witness_features(
-        *data, features=features, ridge=problem.ridge, own=False, n_threads=threads, progress=report
-    )
-    return of_features(features, x, threads)
-
-
-def of_points(
-    kernel: _core.Kernel, points: NDArray[np.floating], v: Values, n_threads: int
-) -> Callable[[NDArray[np.floating]], Values]:
-    """F(q) = sum_i v_i k(p_i, q)."""
-    factors = np.asfortranarray(v)
-    return lambda q: _core.kernel_sums(q, points, factors, kernel=kernel, n_threads=n_threads)
-
-
-def of_features(
-    features: _core.Features, x: Values, n_threads: int
-) -> Callable[[NDArray[np.floating]], Values]:
-    """F(q) = phi(q) X."""
-    factors, none = np.asfortranarray(x), np.zeros(0)
-    return lambda q: _core.correction(
-        q, features=features, coefficients=factors, fit=none, n_threads=n_threads
-    )
-
-
-def _features_of(problem: Problem) -> _core.Features:
-    """A feature map of any rows: a Cholesky factor is that of its pivots as landmarks."""
-    method, rows = problem.method, problem.rows
-    if not problem.kernel.has_bandwidth and not isinstance(method, Fourier):
-        return _core.linear_features(problem.samples.m)
-    if isinstance(method, (Fourier, Landmarks)):
-        return problem.features(method)
-    n = problem.samples.n
-    how: dict[str, Any] = {"count": n, "tol": 0.0, "pivoting": _core.Pivoting.greedy, "seed": 0}
-    if isinstance(method, Cholesky):
-        how = {
-            "count": n if method.rank is None else min(method.rank, n),
-            "tol": method.tol,
-            "pivoting": getattr(_core.Pivoting, method.pivoting),
-            "seed": problem.seed,
-        }
-    points = choose_points(
-        problem.samples.probs, rows.core_kernel, n_threads=problem.n_threads, **how
-    )
-    return problem.features(Landmarks(points))
 
 
 def _frame(labels: Sequence[Any], **columns: NDArray[np.floating]) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from os import PathLike, fsdecode
@@ -13,24 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckce._input import (
-    Choices,
-    TopKPredictions,
     check_bool,
     check_count,
     check_seed,
-    join_choices,
-    join_top_k,
     listed,
 )
 from ckce._methods import Landmarks
-from ckce._scan.columns import suggest
+from ckce._scan.batches import Batch, draw, find_classes, joined
 from ckce._scan.formats import File, Rows, Source, find_file, is_array_file, open_source, suffix_of
 
 if TYPE_CHECKING:
     from ckce._compare.verdict import CommonGround
     from ckce._stream.accumulator import CKCEAccumulator
-
-Batch = tuple[Any, ...]
 
 _ROW_BYTES = 2**26  # most of a row
 _BATCH_BYTES = 2**23  # a batch is cut where it would be larger, but keeps a row
@@ -141,7 +134,7 @@ class Scan:
         if spool is not None:
             return self._spooled(Path(spool))
         if self.n_samples is None:
-            return _concatenated(list(self))
+            return joined(list(self))
         # Not by concatenation: it would need the memory twice.
         n, row = self.n_samples, 0
         others: list[Batch] = []
@@ -156,7 +149,7 @@ class Scan:
             raise ValueError(
                 f"{listed(self.paths, 3)} had {row} rows, expected {n}: it was changed"
             )
-        labels, *weights = _concatenated(others)
+        labels, *weights = joined(others)
         return labels, probs, *weights
 
     def _spooled(self, folder: Path) -> Batch:
@@ -170,7 +163,7 @@ class Scan:
                 file.write(np.ascontiguousarray(block, first.dtype).data)
         if first is None:
             raise ValueError(f"{listed(self.paths, 3)} has no rows")
-        labels, *weights = _concatenated(others)
+        labels, *weights = joined(others)
         mapped = np.memmap(file.name, first.dtype, "r", 0, (len(labels), *first.shape[1:]))
         return labels, mapped.view(np.ndarray), *weights
 
@@ -190,25 +183,7 @@ class Scan:
             In the order of the files. Costs one pass. With weights, these come third.
         """
         count, seed = check_count("n_samples", n_samples), check_seed(random_state)
-        first = 0
-        # The rows with the smallest hashes: drawn in one pass, whatever their number.
-        hashes: NDArray[np.uint64] = np.empty(0, np.uint64)
-        kept: list[Batch] = []
-        for batch in self:
-            numbers = np.arange(first, first + len(batch[0]))
-            first += len(batch[0])
-            drawn = _hash(numbers, seed)
-            here = np.arange(len(drawn))
-            if len(hashes) == count:
-                here = np.flatnonzero(drawn < hashes.max())
-            if not len(here):
-                continue
-            kept.append(tuple(array[here] for array in batch))
-            hashes = np.concatenate([hashes, drawn[here]])
-            if len(hashes) > count:
-                best = np.sort(np.argpartition(hashes, count - 1)[:count])
-                hashes, kept = hashes[best], [tuple(a[best] for a in _concatenated(kept))]
-        return _concatenated(kept)
+        return draw(self, count, seed)
 
     def accumulate(self, **options: Any) -> CKCEAccumulator:
         """All rows in an accumulator, at the memory of one batch and the state.
@@ -285,7 +260,7 @@ class Scan:
         >>> a.compare(b, names=("sharp", "good")).better
         'good'
         """
-        from ckce._compare.ground_stream import compare_scans
+        from ckce._compare.ground_scan import compare_scans
 
         if not isinstance(other, Scan):
             raise TypeError(f"other must be a Scan, got {type(other).__name__}")
@@ -307,57 +282,6 @@ def estimate_rows(scan: Scan) -> int:
         source.n_samples if source.n_samples is not None else source.guess_rows()
         for source in scan._sources
     )
-
-
-def _concatenated(batches: list[Batch]) -> Batch:
-    return tuple(_joined(arrays) for arrays in zip(*batches, strict=True))
-
-
-def _joined(parts: tuple[Any, ...]) -> Any:
-    if isinstance(parts[0], Choices):
-        return join_choices(list(parts))
-    if isinstance(parts[0], TopKPredictions):
-        return join_top_k(list(parts))
-    return np.concatenate(parts)
-
-
-def find_classes(
-    labels: NDArray[Any], classes: Sequence[Any], path: str, first_row: int
-) -> NDArray[Any]:
-    """Numbers of the columns that the labels name."""
-    names = classes
-    if labels.dtype.kind == "U":
-        names = [str(name) for name in classes]
-    elif all(isinstance(name, str) for name in classes):
-        numbers = [int(name) for name in classes if re.fullmatch(r"-?\d+", name)]
-        if len(numbers) == len(classes) and numbers != list(range(len(classes))):
-            raise ValueError(
-                f"classes must be integers where the labels of {path} are, got the strings "
-                f"{listed(classes)}"
-            )
-        return labels  # integers number the columns, whatever these are called
-    values, inverse = np.unique(labels, return_inverse=True)
-    column_of = {name: column for column, name in enumerate(names)}
-    columns = np.array([column_of.get(value, -1) for value in values.tolist()], np.int64)
-    indices = columns[inverse.reshape(-1)]
-    if (indices < 0).any():
-        row = int(np.argmax(indices < 0))
-        label = labels[row].item()
-        hint = suggest(label, names) if isinstance(label, str) else ""
-        raise ValueError(
-            f"{path} row {first_row + row} has the label {label!r}, but the classes are "
-            f"{listed(map(str, names))}{hint}"
-        )
-    return indices
-
-
-def _hash(numbers: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
-    """SplitMix64 of row numbers, the project's generator counted instead of iterated."""
-    state = (numbers.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    state += np.uint64(seed)
-    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(state ^ (state >> np.uint64(31)))
 
 
 def scan(

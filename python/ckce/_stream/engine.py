@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ckce import _core
 from ckce._input import Samples, check_memory
 from ckce._methods import Arrays
-from ckce._metrics.witness import of_features, of_points
+from ckce._metrics.witness_function import of_features, of_points
 
 _DENSE_CELLS = 2**14  # of which a vector of fixed size may hold the moments, 25 MB
 _CELLS = ("cell_ids", "cell_points", "cell_numbers")
