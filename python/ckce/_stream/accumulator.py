@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from ckce import _core
 from ckce._input import (
-    Samples,
     check_memory,
     check_samples,
     check_threads,
@@ -20,15 +19,14 @@ from ckce._input import (
 )
 from ckce._methods import Landmarks, Method, warn_of_missing
 from ckce._metrics.witness import Witness
-from ckce._problem import MEDIAN_ROWS, Bandwidth, ReductionLike, TopK, median_of, reduce_samples
-from ckce._stream import codec, state_file
-from ckce._stream.config import StreamConfig, without_bandwidth
-from ckce._stream.engine import Engine
+from ckce._problem import ReductionLike, TopK, reduce_samples
+from ckce._stream import state_file
+from ckce._stream.codec import Contents
+from ckce._stream.config import StreamConfig
 from ckce._stream.evaluation import StreamEvaluation, evaluation_of
-from ckce._stream.features import Kept, make_kept
-from ckce._stream.forks import make_lock
-from ckce._stream.rows import copied, feed, joined, some_rows
+from ckce._stream.features import make_kept
 from ckce._stream.settings import check_shard, make_config, settle_on_sample
+from ckce._stream.state import State
 
 _ADVICE = "pass reduction=ckce.TopK(20) or 'top_label', whose state does not grow with the classes"
 
@@ -138,30 +136,14 @@ class CKCEAccumulator:
         )
         kept = make_kept(config, threads)
         check_memory(kept.price(config), f"a state of {config.columns} classes", _ADVICE)
-        self._set_up(config, kept, factor, check_shard(shard_id), threads)
+        contents = Contents(config, kept, factor, None).without_rows(check_shard(shard_id))
+        self._state = State(contents, threads)
 
-    def _set_up(
-        self,
-        config: StreamConfig,
-        kept: Kept,
-        label_factor: NDArray[np.float64] | None,
-        shard_id: str | None,
-        n_threads: int,
-    ) -> None:
-        """Everything but the checks of the arguments."""
-        self._config = config
-        self._kept = kept
-        self._label_factor = label_factor
-        self._shard_id = shard_id
-        self._n_threads = n_threads
-        self._lock = make_lock()  # of what follows
-        self._shards = frozenset(() if shard_id is None else (shard_id,))
-        self._weighted = False  # a weight other than 1 was seen; signatures say so
-        self._held: list[Samples] = []
-        self._engine = None if config.pending else self._make_engine(config)
-
-    def _make_engine(self, config: StreamConfig) -> Engine:
-        return self._kept.engine(config, self._label_factor)
+    @classmethod
+    def _of(cls, state: State) -> CKCEAccumulator:
+        accumulator = object.__new__(cls)
+        accumulator._state = state
+        return accumulator
 
     @classmethod
     def from_sample(cls, y_true: Any, y_prob: Any, **options: Any) -> CKCEAccumulator:
@@ -196,40 +178,38 @@ class CKCEAccumulator:
         n_classes, options, bandwidth = settle_on_sample(y_true, y_prob, options)
         acc = cls(n_classes, **options)
         if bandwidth is not None:
-            acc._config = dataclasses.replace(acc._config, bandwidth=bandwidth)
+            acc._state.change(config=dataclasses.replace(acc._state.config, bandwidth=bandwidth))
         return acc
 
     @property
     def n_classes(self) -> int:
         """m."""
-        return self._config.n_classes
+        return self._state.config.n_classes
 
     @property
     def n_samples(self) -> int:
         """Rows of positive weight so far."""
-        with self._lock:
-            held = sum(samples.n for samples in self._held)
-            return held if self._engine is None else self._engine.rows()
+        return self._state.rows()
 
     @property
     def bandwidth(self) -> float | None:
         """The bandwidth; None for the linear kernel, given frequencies, or until it is known."""
-        return self._config.bandwidth.value
+        return self._state.config.bandwidth.value
 
     @property
     def method(self) -> Method:
         """The features, to be given to others: ``Landmarks`` with their points."""
-        return self._config.method
+        return self._state.config.method
 
     @property
     def config(self) -> dict[str, Any]:
         """The options that merged states must share, and the source of the bandwidth."""
-        return self._config.to_dict()
+        return self._state.config.to_dict()
 
     @property
     def shards(self) -> frozenset[str]:
         """Names of the parts of the data in this state."""
-        return self._shards
+        return self._state.contents.shards
 
     def update(self, y_true: Any, y_prob: Any, sample_weight: Any = None) -> None:
         """Add a batch of rows; a batch without rows changes nothing.
@@ -239,7 +219,7 @@ class CKCEAccumulator:
         y_true, y_prob, sample_weight
             As in `ckce`. Weights count copies of a row.
         """
-        config = self._config
+        config = self._state.config
         samples = check_samples(
             y_true,
             y_prob,
@@ -247,67 +227,28 @@ class CKCEAccumulator:
             sample_weight=sample_weight,
             input=config.input,
             normalize=config.normalize,
-            n_threads=self._n_threads,
+            n_threads=self._state.n_threads,
             n_classes=config.n_classes,
             scan=not isinstance(config.reduction, TopK),  # which checks what it reads
             ranked=True,
         )
         if samples.n == 0:
             return
-        samples = reduce_samples(samples, config.reduction, self._n_threads)
-        held = False
-        if self._engine is None:
-            with self._lock:
-                if self._engine is None:
-                    self._hold(samples)
-                    held = True
-        if not held:
-            with self._lock:  # which no fork may find taken
-                assert self._engine is not None
-                feed(self._engine, samples, self._n_threads)
-        if samples.weights is not None and (samples.weights != 1.0).any():
-            self._weighted = True
-
-    def _with_median(self, samples: Samples, *, first_rows: bool) -> StreamConfig:
-        config = self._config
-        found = median_of([samples], config.kernel, config.seed, self._n_threads)
-        bandwidth = Bandwidth(found.value, found.kind, first_rows=first_rows)
-        return dataclasses.replace(config, bandwidth=bandwidth)
-
-    def _hold(self, samples: Samples) -> None:
-        """Wait for the rows that the bandwidth comes from. Under the lock."""
-        wanted = MEDIAN_ROWS - sum(held.n for held in self._held)
-        if samples.n < wanted:
-            self._held.append(copied(samples))
-            return
-        first = joined([*self._held, some_rows(samples, slice(0, wanted))])
-        config = self._with_median(first, first_rows=True)
-        engine = self._make_engine(config)
-        feed(engine, first, self._n_threads)
-        feed(engine, some_rows(samples, slice(wanted, None)), self._n_threads)
-        self._held, self._config, self._engine = [], config, engine
-
-    def _current(self) -> tuple[Engine, StreamConfig]:
-        """The engine, or one for the rows held back."""
-        with self._lock:
-            if self._engine is not None:
-                return self._engine, self._config
-            if not self._held:
-                raise ValueError("the accumulator holds no rows yet; call update first")
-            rows = joined(self._held)
-            config = self._with_median(rows, first_rows=False)
-        engine = self._make_engine(config)
-        feed(engine, rows, self._n_threads)
-        return engine, config
+        self._state.add(reduce_samples(samples, config.reduction, self._state.n_threads))
 
     def _solve(self, *, full: bool) -> tuple[_core.AccumulatorResult, StreamConfig]:
-        engine, config = self._current()
+        engine, config = self._state.current()
         result = engine.solve(
-            regularization=config.regularization, full=full, n_threads=self._n_threads
+            regularization=config.regularization, full=full, n_threads=self._state.n_threads
         )
         if isinstance(config.method, Landmarks):
             warn_of_missing(result.missing)
         return result, config
+
+    def _weight(self, result: _core.AccumulatorResult) -> float | None:
+        """That of all rows, where it is not their number."""
+        weight = result.scores.weight
+        return weight if self._state.contents.weighted or weight != result.rows else None
 
     def compute(self) -> float:
         """CKCE of all rows so far, at least 0."""
@@ -329,11 +270,10 @@ class CKCEAccumulator:
         -0.0353
         """
         result, config = self._solve(full=True)
-        n, weight = result.rows, result.scores.weight
-        weighted = self._weighted or weight != n
-        if weighted:
-            warn_of_scale(weight / n)
-        return evaluation_of(config, result, weighted)
+        weight = self._weight(result)
+        if weight is not None:
+            warn_of_scale(weight / result.rows)
+        return evaluation_of(config, result, weight is not None)
 
     def witness(self) -> Witness:
         """CKCE's witness F of all rows so far, see `ckce.witness`.
@@ -353,12 +293,11 @@ class CKCEAccumulator:
         >>> acc.witness()([0.2, 0.5]).round(4).tolist()
         [[0.0228, -0.0228], [0.0211, -0.0211]]
         """
-        engine, config = self._current()
-        function = engine.witness(regularization=config.regularization, n_threads=self._n_threads)
+        engine, config = self._state.current()
+        threads = self._state.n_threads
+        function = engine.witness(regularization=config.regularization, n_threads=threads)
         result, _ = self._solve(full=False)
-        weight = result.scores.weight
-        weighted = self._weighted or weight != result.rows
-        signature = config.signature(result.rows, weight if weighted else None)
+        signature = config.signature(result.rows, self._weight(result))
         return Witness(
             n_classes=config.columns,
             labels=config.classes,
@@ -366,7 +305,7 @@ class CKCEAccumulator:
             signature=str(signature.but("witness")),
             _function=function,
             _problem=None,
-            _n_threads=self._n_threads,
+            _n_threads=threads,
         )
 
     def merge(self, other: CKCEAccumulator) -> CKCEAccumulator:
@@ -387,27 +326,7 @@ class CKCEAccumulator:
         """
         if not isinstance(other, CKCEAccumulator):
             raise TypeError(f"other must be a CKCEAccumulator, got {type(other).__name__}")
-        for acc in (self, other):
-            acc._known_engine("merging")
-        found = self._config.difference(other._config)
-        if found is not None:
-            raise ValueError("{} must be the same to merge, got {!r} and {!r}".format(*found))
-        if not self._kept.same(other._kept, self._config):
-            raise ValueError(
-                "features must be the same to merge, got states written by versions of ckce that "
-                "compute them differently"
-            )
-        with other._lock:
-            state, shards = other._known_engine("merging").state(), other._shards
-            weighted = other._weighted
-        with self._lock:
-            twice = sorted(self._shards & shards)
-            if twice:
-                more = f" and {len(twice) - 1} more" if len(twice) > 1 else ""
-                raise ValueError(f"shard_id {twice[0]!r}{more} is in both states; merge it once")
-            self._known_engine("merging").merge(state, n_threads=self._n_threads)
-            self._shards |= shards
-            self._weighted |= weighted
+        self._state.merge(other._state)
         return self
 
     def __iadd__(self, other: CKCEAccumulator) -> CKCEAccumulator:
@@ -425,33 +344,15 @@ class CKCEAccumulator:
 
     def reset(self) -> None:
         """Forget all rows. A bandwidth that came from the first rows is forgotten, too."""
-        with self._lock:
-            if self._config.bandwidth.first_rows:
-                self._config = without_bandwidth(self._config)
-                self._kept = self._kept.fresh()
-            self._shards = frozenset(() if self._shard_id is None else (self._shard_id,))
-            self._weighted = False
-            self._held = []
-            self._engine = None if self._config.pending else self._make_engine(self._config)
+        self._state.reset()
 
     def fresh(self, shard_id: str | None = None) -> CKCEAccumulator:
         """An empty accumulator with the same options and bandwidth, for another part of the data."""
-        twin = object.__new__(type(self))
-        twin._set_up(
-            self._config, self._kept, self._label_factor, check_shard(shard_id), self._n_threads
-        )
-        return twin
+        return self._of(self._state.fresh(check_shard(shard_id)))
 
     def copy(self) -> CKCEAccumulator:
         """An accumulator with the same state, independent of this one."""
-        with self._lock:
-            twin = self.fresh(self._shard_id)
-            twin._shards, twin._held = self._shards, list(self._held)
-            twin._weighted = self._weighted
-            if self._engine is not None:
-                assert twin._engine is not None
-                twin._engine.merge(self._engine.state(), n_threads=self._n_threads)
-        return twin
+        return self._of(self._state.copy())
 
     def sums(self) -> NDArray[np.float64]:
         """All rows as one vector of sums; adding two such vectors merges their rows.
@@ -459,25 +360,14 @@ class CKCEAccumulator:
         For engines that can reduce arrays by addition. Its layout is in docs/state_files.md; rows
         that wait for their block are summed up here, so bits depend on where the stream was cut.
         """
-        return self._known_engine("sums").sums()
+        return self._state.known_engine("sums").sums()
 
     def add_sums(self, sums: Any) -> None:
         """Add the rows that `sums` of an accumulator with the same options stands for.
 
         Nothing in the vector tells its options: comparing `config` is up to the caller.
         """
-        engine = self._known_engine("add_sums")
-        vector = np.ascontiguousarray(sums, dtype=np.float64)
-        codec.check_sums(vector)
-        engine.add_sums(vector, self._n_threads)
-
-    def _known_engine(self, what: str) -> Engine:
-        if self._engine is None:
-            raise ValueError(
-                f"bandwidth must be known before {what}, got bandwidth='median' with fewer than "
-                f"{MEDIAN_ROWS} rows; give it, or use CKCEAccumulator.from_sample"
-            )
-        return self._engine
+        self._state.add_sums(sums)
 
     __copy__ = copy
 
@@ -485,7 +375,7 @@ class CKCEAccumulator:
         return self.copy()
 
     def __repr__(self) -> str:
-        config = self._config
+        config = self._state.config
         bandwidth = "unknown yet" if config.pending else repr(config.bandwidth.value)
         reduction = "" if config.reduction is None else f"reduction={config.reduction.word}, "
         return (
@@ -493,22 +383,9 @@ class CKCEAccumulator:
             f"kernel={config.kernel.name!r}, bandwidth={bandwidth}, n_samples={self.n_samples})"
         )
 
-    def _encoded(self) -> Any:
-        with self._lock:
-            config, shards, held, engine = self._config, self._shards, self._held, self._engine
-            state = None if engine is None or engine.rows() == 0 else engine.state()
-        rows, sums = joined(held) if held else None, {}
-        if engine is not None and state is not None:
-            rows = Samples(state.tail_labels, state.tail_probs, state.tail_weights)
-            sums = engine.arrays(state)
-        contents = codec.Contents(
-            config, self._kept, self._label_factor, self._shard_id, shards, self._weighted
-        )
-        return codec.encode(contents, sums, rows)
-
     def to_bytes(self) -> bytes:
         """The state as bytes, for `from_bytes`; pickle uses them, too."""
-        return b"".join(self._encoded())
+        return b"".join(self._state.encode())
 
     @classmethod
     def from_bytes(cls, data: bytes | bytearray | memoryview) -> CKCEAccumulator:
@@ -516,48 +393,16 @@ class CKCEAccumulator:
 
         Anything that is not such a state, whole and unchanged, is refused with a ValueError.
         """
-        return cls._decoded(data, "data")
+        return cls._of(State.decode(data, "data"))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file, which is replaced at once: a crash leaves the old or the new."""
-        write_file(path, self._encoded())
+        write_file(path, self._state.encode())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> CKCEAccumulator:
         """The accumulator that `save` wrote."""
-        return cls._decoded(state_file.read(path), str(path))
-
-    @classmethod
-    def _decoded(cls, data: bytes | bytearray | memoryview, name: str) -> CKCEAccumulator:
-        header, arrays = state_file.decode(data, name)
-        if header.get("kind") != "CKCEAccumulator":
-            raise ValueError(f"{name} holds {header.get('kind')!r}, not a CKCEAccumulator")
-        try:
-            contents, rows, sums = codec.decode(header, arrays)
-            acc = object.__new__(cls)
-            acc._set_up(
-                contents.config,
-                contents.kept,
-                contents.label_factor,
-                contents.shard_id,
-                check_threads(None),
-            )
-            acc._shards, acc._weighted = contents.shards, contents.weighted
-            acc._restore(rows, sums)
-        except state_file.DAMAGE as error:
-            raise ValueError(f"{name} is not a valid state file: {error}") from None
-        return acc
-
-    def _restore(self, rows: Samples | None, sums: dict[str, NDArray[Any]]) -> None:
-        """Take sums and rows out of a file."""
-        if self._engine is None:
-            self._held = [] if rows is None else [rows]
-            return
-        if rows is None and not sums:
-            return
-        if rows is None or not sums:
-            raise ValueError("sums without rows, or rows without sums")
-        self._engine.restore(sums, rows, self._n_threads)
+        return cls._of(State.decode(state_file.read(path), str(path)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self).from_bytes, (self.to_bytes(),)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,8 +29,13 @@ class Contents:
     kept: Kept
     label_factor: NDArray[np.float64] | None
     shard_id: str | None
-    shards: frozenset[str]
-    weighted: bool
+    shards: frozenset[str] = frozenset()  # parts of the data in the rows
+    weighted: bool = False  # a weight other than 1 was seen; signatures say so
+
+    def without_rows(self, shard_id: str | None) -> Contents:
+        """The same for another part of the data."""
+        shards = frozenset(() if shard_id is None else (shard_id,))
+        return replace(self, shard_id=shard_id, shards=shards, weighted=False)
 
 
 def encode(contents: Contents, sums: Arrays, rows: Samples | None) -> Iterator[bytes | memoryview]:
