@@ -62,8 +62,9 @@ def test_value_and_sign():
     grouped = {"groups": groups, **default}
     assert neg_ckce(model, x, y, groups=groups) == -ckce.estimate(y, q, **grouped).debiased
     assert SCORERS["neg_jkce"](model, x, y, groups=groups) == -ckce.jkce(y, q, **grouped)
-    with pytest.raises(ValueError, match="groups must be None for a scorer of brier"):
-        SCORERS["neg_brier"](model, x, y, groups=groups)
+    for name in ("brier", "smooth_ece"):
+        with pytest.raises(ValueError, match=f"groups must be None for a scorer of {name}"):
+            SCORERS[f"neg_{name}"](model, x, y, groups=groups)
     assert neg_ece_top_label(model, x, y) == -ckce.ece(y, q)
     for variant in ("top_label", "class_wise", "simplex"):
         assert SCORERS[f"neg_ece_{variant}"](model, x, y) == -ckce.ece(y, q, variant=variant)

@@ -14,7 +14,8 @@ from ckce._cli.prices import announce
 from ckce._cli.reading import Data, check_once, checked_names, find
 from ckce._compare.comparison import table_of
 from ckce._input import printable
-from ckce._results import FEW_ROWS, Column, Table, model_columns, percent
+from ckce._metrics.score_table import model_columns
+from ckce._results import FEW_ROWS, Column, Table, percent
 from ckce._scan.log import LogOptions
 from ckce._scan.log_source import LogSource
 from ckce._scan.read_log import find_logs, read_logs

@@ -27,6 +27,7 @@ from ckce._metrics.ece import ece_estimate_of
 from ckce._metrics.estimate import Estimate, estimate_and_solution
 from ckce._metrics.jkce import jkce_estimate_of
 from ckce._metrics.miscalibration import Miscalibration, miscalibration_beside
+from ckce._metrics.score_table import score_values
 from ckce._metrics.scores import scores_of
 from ckce._metrics.segments import segments_of
 from ckce._problem import (
@@ -349,10 +350,7 @@ def _evaluate(
     off, brier = miscalibration_beside(problem, level, own), reduced.brier / reduced.weight
     record = ComparedModel(
         name=name,
-        accuracy=scores.hits / scores.weight,
-        mean_confidence=scores.confidence / scores.weight,
-        log_loss=scores.log_loss / scores.weight,
-        brier=scores.brier / scores.weight,
+        **score_values(scores, samples, threads),
         ece_top_label=ece_estimate_of(samples, threads).value,
         jkce=j.value,
         jkce_se=j.se,

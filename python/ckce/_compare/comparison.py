@@ -11,16 +11,22 @@ from ckce._compare.brier_split import BrierSplit
 from ckce._compare.sensitivity import Sensitivity, run_sensitivity
 from ckce._compare.verdict import CommonGround
 from ckce._metrics.estimate import Estimate
+from ckce._metrics.score_table import Scores, model_columns
 from ckce._metrics.segments import Segments
 from ckce._problem import Problem
-from ckce._results import FEW_ROWS, Column, Table, by_groups, finite, load_pandas, model_columns
+from ckce._results import FEW_ROWS, Column, Table, by_groups, finite, load_pandas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
-class ComparedModel:
+class _Named:
+    name: str
+
+
+@dataclass(frozen=True)
+class ComparedModel(Scores, _Named):
     """One model of a comparison.
 
     Attributes
@@ -56,11 +62,6 @@ class ComparedModel:
         recalibration changes.
     """
 
-    name: str
-    accuracy: float
-    mean_confidence: float
-    log_loss: float
-    brier: float
     ece_top_label: float
     jkce: float
     jkce_se: float

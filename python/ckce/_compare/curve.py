@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ckce._input import check_choice
-from ckce._results import Column, Table, load_pandas, model_columns
+from ckce._metrics.score_table import model_columns
+from ckce._results import Column, Table, load_pandas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

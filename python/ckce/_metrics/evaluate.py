@@ -13,6 +13,7 @@ from ckce._metrics.ece import TITLES, VARIANTS, EceEstimate, ece_estimate_of
 from ckce._metrics.estimate import Estimate, estimate_of
 from ckce._metrics.jkce import JkceEstimate, jkce_estimate_of
 from ckce._metrics.miscalibration import Miscalibration, miscalibration_beside
+from ckce._metrics.score_table import Scores, score_lines, score_values, told_scores
 from ckce._metrics.scores import BrierDecomposition, brier_decomposition_of, scores_of
 from ckce._metrics.segments import Segments, segments_of
 from ckce._metrics.smooth_ece import smooth_ece_of
@@ -36,7 +37,6 @@ from ckce._results import (
     percent,
 )
 
-_ZERO = "a label had probability 0"
 _MANY_AT_ENDS = 0.01  # share of predictions of exactly 0 or 1 that moves smooth ECE
 
 
@@ -159,7 +159,7 @@ def evaluate(
     problem = problem_of("ckce", samples, settings)
     refuse_without_memory(problem)
     scores = scores_of(samples, threads)
-    ece = {
+    ece: dict[str, Any] = {
         f"ece_{variant}": ece_estimate_of(samples, threads, variant=variant, n_bins=n_bins)
         for variant in VARIANTS
     }
@@ -173,10 +173,7 @@ def evaluate(
     return Evaluation(
         n_samples=samples.n,
         n_classes=samples.m,
-        accuracy=scores.hits / scores.weight,
-        log_loss=scores.log_loss / scores.weight,
-        brier=scores.brier / scores.weight,
-        mean_confidence=scores.confidence / scores.weight,
+        **score_values(scores, samples, threads),
         brier_parts=brier_decomposition_of(samples, "class_wise", bins, "uniform", False, threads),
         ckce=estimate_of(problem, progress, level),
         jkce=jkce_estimate_of(problem.of_jkce(), progress, level),
@@ -193,7 +190,7 @@ def evaluate(
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(Scores):
     """Accuracy, scoring rules and calibration errors of one model.
 
     Prints as a table, shows as HTML in notebooks.
@@ -232,10 +229,6 @@ class Evaluation:
 
     n_samples: int
     n_classes: int
-    accuracy: float
-    log_loss: float
-    brier: float
-    mean_confidence: float
     brier_parts: BrierDecomposition = field(repr=False)
     ckce: Estimate = field(repr=False)
     jkce: JkceEstimate = field(repr=False)
@@ -261,15 +254,15 @@ class Evaluation:
         lean = "over" if self.mean_confidence > self.accuracy else "under"
         gap = abs(self.mean_confidence - self.accuracy)
         parts = self.brier_parts
-        rows = [
-            ("accuracy", self.accuracy, f"mean confidence {number(self.mean_confidence)}"),
-            ("log loss", self.log_loss, "" if math.isfinite(self.log_loss) else _ZERO),
-            (
-                "Brier",
-                self.brier,
-                f"calibration {number(parts.calibration)} + refinement "
-                f"{number(parts.refinement)} + within bins {round(parts.within_bins, 4) + 0.0:.4f}",
-            ),
+        split = (
+            f"calibration {number(parts.calibration)} + refinement "
+            f"{number(parts.refinement)} + within bins {round(parts.within_bins, 4) + 0.0:.4f}"
+        )
+        rows = score_lines(self, brier=split)
+        if self.miscalibration is not None:
+            off = self.miscalibration
+            rows.append(("miscalibration", off.value, off.remark))
+        rows += [
             ("CKCE", c.value, _floor_remark(c)),
             ("debiased", c.debiased, spread),
             ("JKCE", j.value, f"unbiased; {joint}"),
@@ -278,9 +271,6 @@ class Evaluation:
             (TITLES["simplex"], self.ece_simplex.value, _bins_remark(self.ece_simplex)),
             ("ECE (smooth)", self.smooth_ece, self._smooth_remark()),
         ]
-        if self.miscalibration is not None:
-            off = self.miscalibration
-            rows.insert(3, ("miscalibration", off.value, off.remark))
         if self.test is not None:
             found = "the model is miscalibrated" if rejected else NO_SIGN
             drawn = f"{self.test.n_resamples} resamples"
@@ -319,10 +309,7 @@ class Evaluation:
             "n_samples": self.n_samples,
             "n_classes": self.n_classes,
             "n_groups": c.n_groups,
-            "accuracy": self.accuracy,
-            "mean_confidence": self.mean_confidence,
-            "log_loss": self.log_loss,
-            "brier": self.brier,
+            **told_scores(self),
             "brier_calibration": parts.calibration,
             "brier_refinement": parts.refinement,
             "brier_within_bins": parts.within_bins,

@@ -12,6 +12,7 @@ import numpy as np
 from ckce._input import LEAST_GROUPS, InputError, Partition, Samples, check_kernel, digest, listed
 from ckce._metrics.estimate import estimate_of
 from ckce._metrics.miscalibration import miscalibration_beside
+from ckce._metrics.score_table import Scores, score_columns, score_values
 from ckce._metrics.scores import scores_of
 from ckce._problem import Problem, median_of
 from ckce._results import FEW_ROWS, Column, Table, finite, load_pandas, percent
@@ -24,7 +25,19 @@ _NAMED = 8  # segments in a sentence
 
 
 @dataclass(frozen=True)
-class Segment:
+class _Place:
+    """Which rows a segment has."""
+
+    name: str
+    attribute: str
+    value: str
+    model: str | None
+    n_samples: int
+    share: float
+
+
+@dataclass(frozen=True)
+class Segment(Scores, _Place):
     """One segment of the rows, and one model there.
 
     Attributes
@@ -39,7 +52,7 @@ class Segment:
         Its rows (rows of weight zero are not counted).
     share : float
         Its part of the total weight.
-    accuracy, mean_confidence, brier : float
+    accuracy, mean_confidence, log_loss, brier : float
         As in `evaluate`; a confidence above the accuracy is overconfidence.
     ckce, ckce_floor, ckce_debiased, ckce_se : float
         As in `compare`; the floor is None with groups.
@@ -50,15 +63,6 @@ class Segment:
         the same way; None with ``reduction="class_wise"``.
     """
 
-    name: str
-    attribute: str
-    value: str
-    model: str | None
-    n_samples: int
-    share: float
-    accuracy: float
-    mean_confidence: float
-    brier: float
     ckce: float
     ckce_floor: float | None
     ckce_debiased: float
@@ -147,9 +151,7 @@ class Segments:
             Column("interval", ("ckce_low", "ckce_high"), "ckce"),
             Column("miscalibration", ("miscalibration",), "theta"),
             Column("interval", ("miscalibration_low", "miscalibration_high"), "theta"),
-            Column("accuracy", ("accuracy",), form=".4f"),
-            Column("confidence", ("mean_confidence",), form=".4f"),
-            Column("Brier", ("brier",), form=".4f"),
+            *score_columns(),
         )
         return Table(
             columns, tuple(map(vars, self._largest())), lead=lead[0], notes=(*lead[1:], *notes)
@@ -295,7 +297,6 @@ def _segment(
     e = estimate_of(problem, progress=False, level=level)
     median = median_of([part], check_kernel("linear_gaussian"), whole.seed, whole.n_threads)
     size = miscalibration_beside(problem, level, median)
-    scores = scores_of(own, whole.n_threads)
     low, high = e.interval()
     return Segment(
         name=name,
@@ -304,9 +305,7 @@ def _segment(
         model=model,
         n_samples=own.n,
         share=own.weight / samples.weight,
-        accuracy=scores.hits / scores.weight,
-        mean_confidence=scores.confidence / scores.weight,
-        brier=scores.brier / scores.weight,
+        **score_values(scores_of(own, whole.n_threads), own, whole.n_threads),
         ckce=e.value,
         ckce_floor=e.floor,
         ckce_debiased=e.debiased,

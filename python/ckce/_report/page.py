@@ -12,6 +12,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from ckce._metrics.miscalibration import FINER, in_points
+from ckce._metrics.score_table import model_columns
 from ckce._report import pictures
 from ckce._report.where import where_section
 from ckce._results import (
@@ -21,7 +22,6 @@ from ckce._results import (
     by_groups,
     harmless,
     lean,
-    model_columns,
     number,
     percent,
 )

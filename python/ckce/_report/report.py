@@ -16,6 +16,7 @@ from ckce._input import check_bool, check_positive, take_column, write_file
 from ckce._methods import Method
 from ckce._metrics.estimate import Estimate
 from ckce._metrics.evaluate import Evaluation, evaluate
+from ckce._metrics.score_table import told_scores
 from ckce._metrics.views import Where, where_of
 from ckce._problem import ReductionLike
 from ckce._reliability.diagram import ReliabilityCurve, reliability_diagram
@@ -293,10 +294,7 @@ def _as_compared(name: str, evaluation: Evaluation, level: float) -> ComparedMod
     off = evaluation.miscalibration
     return ComparedModel(
         name=name,
-        accuracy=evaluation.accuracy,
-        mean_confidence=evaluation.mean_confidence,
-        log_loss=evaluation.log_loss,
-        brier=evaluation.brier,
+        **told_scores(evaluation),
         ece_top_label=evaluation.ece_top_label.value,
         jkce=evaluation.jkce.value,
         jkce_se=evaluation.jkce.se,

@@ -1,11 +1,10 @@
-"""How results are said: tables, columns, intervals, verdicts, contributions of classes.
+"""How results are said: tables, intervals, verdicts, contributions of classes.
 
-Start with table.py: one list of columns becomes text, the lines of a terminal and HTML. The columns
-of a model are in columns.py. May touch `_input` only; computes nothing.
+Start with table.py: one list of columns becomes text, the lines of a terminal and HTML. May touch
+`_input` only; computes nothing.
 """
 
 from ckce._results.attribution import Attribution, attribute
-from ckce._results.columns import model_columns
 from ckce._results.frame import load_pandas
 from ckce._results.interval import (
     FEW_ROWS,

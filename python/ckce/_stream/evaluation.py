@@ -12,16 +12,15 @@ from numpy.typing import NDArray
 from ckce import _core
 from ckce._methods import Landmarks
 from ckce._metrics.ece import EceEstimate
+from ckce._metrics.score_table import Scores, score_lines, score_values, told_scores
 from ckce._problem import TopLabel
 from ckce._reliability.diagram import ReliabilityDiagram, curve_of_bins
 from ckce._results import Attribution, Facts, attribute, finite, in_words, interval_above_0, number
 from ckce._stream.config import StreamConfig
 
-_ZERO = "a label had probability 0"
-
 
 @dataclass(frozen=True)
-class StreamEvaluation:
+class StreamEvaluation(Scores):
     """Accuracy, scoring rules and calibration errors out of one pass; ``float(e)`` is the CKCE.
 
     Two classes have intervals (``method="exact"``). Other states have none: standard errors need a
@@ -80,10 +79,6 @@ class StreamEvaluation:
     n_samples: int
     n_classes: int
     weight: float
-    accuracy: float
-    log_loss: float
-    brier: float
-    mean_confidence: float
     ckce: float
     ckce_debiased: float | None
     ckce_floor: float | None
@@ -128,9 +123,7 @@ class StreamEvaluation:
         if self.ckce_low is not None and self.ckce_high is not None:
             spread = in_words(self.ckce_low, self.ckce_high, 0.95)
         rows: list[tuple[str, float | None, str]] = [
-            ("accuracy", self.accuracy, f"mean confidence {number(self.mean_confidence)}"),
-            ("log loss", self.log_loss, "" if math.isfinite(self.log_loss) else _ZERO),
-            ("Brier", self.brier, ""),
+            *score_lines(self),
             ("CKCE", self.ckce, floor),
             ("debiased", self.ckce_debiased, spread),
             ("JKCE", self.jkce, f"unbiased; biased {number(self.jkce_biased)}"),
@@ -138,7 +131,7 @@ class StreamEvaluation:
         ]
         if self.missing_trace is not None:
             note = f"on the distance to exact CKCE; missing trace {self.missing_trace:.1e}"
-            rows.insert(4, ("bound", self.ckce_bound, note))
+            rows.insert(len(rows) - 3, ("bound", self.ckce_bound, note))
         bandwidth = "" if self.bandwidth is None else f", bandwidth {self.bandwidth:.6g}"
         features = "" if self.method == "exact" else " features"
         heading = f"n = {self.n_samples}, m = {self.n_classes}, {self.method}{features}{bandwidth}"
@@ -157,10 +150,7 @@ class StreamEvaluation:
             "n_samples": self.n_samples,
             "n_classes": self.n_classes,
             "weight": self.weight,
-            "accuracy": self.accuracy,
-            "mean_confidence": self.mean_confidence,
-            "log_loss": self.log_loss,
-            "brier": self.brier,
+            **told_scores(self),
             "ckce": self.ckce,
             "ckce_floor": self.ckce_floor,
             "ckce_debiased": self.ckce_debiased,
@@ -199,10 +189,7 @@ def evaluation_of(
         n_samples=n,
         n_classes=config.n_classes,
         weight=weight,
-        accuracy=scores.hits / weight,
-        log_loss=scores.log_loss / weight,
-        brier=scores.brier / weight,
-        mean_confidence=scores.confidence / weight,
+        **score_values(scores),
         ckce=solution.value,
         ckce_debiased=debiased,
         ckce_floor=solution.floor if config.debias else None,

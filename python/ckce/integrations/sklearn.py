@@ -57,6 +57,16 @@ def _unbiased_jkce(y_true: Any, y_prob: Any, **options: Any) -> float:
     return ckce.jkce(y_true, y_prob, **options)
 
 
+_WITHOUT_GROUPS: dict[str, Callable[..., float]] = {
+    "ece": ckce.ece,
+    "smooth_ece": ckce.smooth_ece,
+    "brier": ckce.brier,
+    "log_loss": ckce.log_loss,
+    "accuracy": ckce.accuracy,
+}
+_METRICS = {"ckce": _debiased_ckce, "jkce": _unbiased_jkce, **_WITHOUT_GROUPS}
+
+
 class CalibrationScorer:
     """A metric of labels and probabilities as a scikit-learn scorer.
 
@@ -81,7 +91,7 @@ class CalibrationScorer:
         """Score a fitted classifier; greater is better. CKCE and JKCE take groups of rows."""
         check_classifier(estimator)
         dependent = {} if groups is None else {"groups": groups}
-        if dependent and self.metric in (ckce.ece, ckce.brier, ckce.log_loss, ckce.accuracy):
+        if dependent and self.metric in _WITHOUT_GROUPS.values():
             raise ValueError(
                 f"groups must be None for a scorer of {self.metric.__name__}, whose value does not "
                 "change with groups"
@@ -106,7 +116,7 @@ def make_scorer(metric: str, **options: Any) -> CalibrationScorer:
 
     Parameters
     ----------
-    metric : {"ckce", "jkce", "ece", "brier", "log_loss", "accuracy"}
+    metric : {"ckce", "jkce", "ece", "smooth_ece", "brier", "log_loss", "accuracy"}
         What to compute; ``ckce`` is the debiased value. All but ``accuracy`` come with the opposite
         sign.
     **options
@@ -121,18 +131,9 @@ def make_scorer(metric: str, **options: Any) -> CalibrationScorer:
     >>> make_scorer("ece", variant="class_wise", n_bins=20)
     CalibrationScorer(ece, sign=-1, variant='class_wise', n_bins=20)
     """
-    metrics: dict[str, Callable[..., float]] = {
-        "ckce": _debiased_ckce,
-        "jkce": _unbiased_jkce,
-        "ece": ckce.ece,
-        "smooth_ece": ckce.smooth_ece,
-        "brier": ckce.brier,
-        "log_loss": ckce.log_loss,
-        "accuracy": ckce.accuracy,
-    }
-    if metric not in metrics:
-        raise ValueError(f"metric must be one of {list(metrics)}, got {metric!r}")
-    return CalibrationScorer(metrics[metric], 1 if metric == "accuracy" else -1, **options)
+    if metric not in _METRICS:
+        raise ValueError(f"metric must be one of {list(_METRICS)}, got {metric!r}")
+    return CalibrationScorer(_METRICS[metric], 1 if metric == "accuracy" else -1, **options)
 
 
 neg_ckce = make_scorer("ckce")
@@ -147,13 +148,5 @@ accuracy = make_scorer("accuracy")
 
 #: All of them by name, for ``cross_validate(..., scoring=SCORERS)``.
 SCORERS = {
-    "neg_ckce": neg_ckce,
-    "neg_jkce": neg_jkce,
-    "neg_ece_top_label": neg_ece_top_label,
-    "neg_ece_class_wise": neg_ece_class_wise,
-    "neg_ece_simplex": neg_ece_simplex,
-    "neg_smooth_ece": neg_smooth_ece,
-    "neg_brier": neg_brier,
-    "neg_log_loss": neg_log_loss,
-    "accuracy": accuracy,
+    name: scorer for name, scorer in globals().items() if isinstance(scorer, CalibrationScorer)
 }
