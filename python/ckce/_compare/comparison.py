@@ -325,6 +325,11 @@ def table_of(comparison: Comparison) -> Table:
     """The ranking, with what is said above and below it."""
     bandwidth = "" if comparison.bandwidth is None else f", bandwidth {comparison.bandwidth:.4g}"
     groups = "" if comparison.n_groups is None else f", {by_groups(comparison.n_groups)}"
+    lead, *sentences = (
+        comparison.sentences
+        if len(comparison.names) == 2  # the headline would say the same
+        else (comparison.headline, *comparison.sentences)
+    )
     return Table(
         columns=(Column("model", ("name",)), *model_columns(comparison.level)),
         rows=tuple(map(vars, comparison.models)),
@@ -332,8 +337,8 @@ def table_of(comparison: Comparison) -> Table:
             f"{len(comparison.names)} models, n = {comparison.n_samples}, m = {comparison.n_classes}, "
             f"{comparison.method}{bandwidth}, lambda {comparison.regularization:.4g}{groups}"
         ),
-        lead=comparison.headline,
-        notes=(*comparison.sentences, *_splits(comparison)),
+        lead=lead,
+        notes=(*sentences, *_splits(comparison)),
         cautions=tuple((rail.name, rail.message) for rail in comparison.warnings),
         signature=comparison.signature,
     )
