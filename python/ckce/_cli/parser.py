@@ -9,6 +9,8 @@ from typing import Any, NoReturn
 
 from ckce._cli import values
 from ckce._cli.terminal import complain
+from ckce._input.kernels import KERNELS
+from ckce._methods import METHODS
 from ckce._scan.columns import suggest
 
 _EPILOG = """\
@@ -185,7 +187,7 @@ def _add_metric(parser: argparse.ArgumentParser, methods: tuple[str, ...]) -> No
     _add_reduction(add, alone=parser.get_default("run") not in ("compare", "stream"))
     add(
         "--kernel",
-        choices=["linear_gaussian", "gaussian", "laplace", "linear"],
+        choices=list(KERNELS),
         help="kernel on the predictions; default: linear_gaussian, the kernel of the paper",
     )
     add(
@@ -270,7 +272,7 @@ def _add_models(parser: argparse.ArgumentParser) -> None:
     )
 
 
-_ALL = ("auto", "exact", "fourier", "cholesky", "landmarks")
+_ALL = ("auto", *(word for word in METHODS if word != "blocks"))  # which is for JKCE
 
 
 def _add_command(
