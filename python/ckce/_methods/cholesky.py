@@ -35,6 +35,7 @@ class Cholesky(Method):
     """
 
     word: ClassVar[str] = "cholesky"
+    certified: ClassVar[bool] = True
     advice: ClassVar[str] = "pass a smaller rank"
 
     rank: int | None = None

@@ -117,6 +117,9 @@ class Fourier(Method):
             return price_of_features(rows, d, full)
         return max(n * (m + d) + n**2, price_of_gram(n, rows.n_threads, full))
 
+    def columns(self, m: int) -> int:
+        return m + 2 * self.count
+
     def words(self, metric: str, n: int, m: int, seed: int) -> dict[str, str]:
         words = {"D": str(self.count), "p": self.precision}
         if self.frequencies is not None:

@@ -92,6 +92,9 @@ class Landmarks(Method):
         choosing = 0.0 if self.given else n * r + 2 * in_panels(n) * m
         return max(choosing, r * (3.0 * m + 2.0 * r) + price_of_features(rows, r, full))
 
+    def columns(self, m: int) -> int:
+        return self.count
+
     def words(self, metric: str, n: int, m: int, seed: int) -> dict[str, str]:
         words = {"landmarks": self.name}
         return words if self.given else {**words, "s": str(seed)}

@@ -82,6 +82,10 @@ class Method:
         """Doubles that a call needs beyond its input, at most."""
         raise NotImplementedError
 
+    def columns(self, m: int) -> int:
+        """Of Phi, at most, where the features do not depend on the rows."""
+        return m
+
     def words(self, metric: str, n: int, m: int, seed: int) -> dict[str, str]:
         """Its part of a signature."""
         raise NotImplementedError

@@ -278,7 +278,7 @@ def estimate_and_solution(
     debias, floor, bound, debias_error = (float(number) for number in sums / parts)
     iterations = max(each.iterations for each in solutions)
     debias_rank = max(each.debias_rank for each in solutions)
-    certified = problem.method.word != "fourier"
+    certified = problem.method.certified
     ranks = [each.n_features for each in solved if each.n_features is not None]
     estimate = Estimate(
         value=value,

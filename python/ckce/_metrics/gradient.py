@@ -150,7 +150,7 @@ def _check(problem: Problem, whole: bool) -> None:
             f"{kernel} has no gradient where two predictions share a coordinate; use "
             "kernel='gaussian' or kernel='linear_gaussian'"
         )
-    if not isinstance(method, (Exact, Fourier, Landmarks)):
+    if not method.streams and not isinstance(method, Exact):
         raise ValueError(
             f"method={method.word!r} has no gradient, because its pivots are rows of the data; use "
             "method='exact', 'fourier' or 'landmarks'"
@@ -170,11 +170,7 @@ def _price(problem: Problem, debias: bool, through_kernel: bool) -> float:
     panels = in_panels(n) * m
     if isinstance(method, Exact) and problem.kernel.has_bandwidth and n > max(m, WHOLE_LIMIT):
         return method.price(rows, debias) + (7 if through_kernel else 2) * panels
-    d = float(m)
-    if isinstance(method, Fourier):
-        d = m + 2.0 * method.count
-    elif isinstance(method, Landmarks):
-        d = float(method.count)
+    d = float(method.columns(m))
     by_rows = n < d or (isinstance(method, Exact) and problem.kernel.has_bandwidth)
     if by_rows:
         features = 0.0 if isinstance(method, Exact) else 3.0 * n * d

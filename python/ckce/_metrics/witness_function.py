@@ -68,7 +68,7 @@ def _features_of(problem: Problem) -> _core.Features:
     method, rows = problem.method, problem.rows
     if not problem.kernel.has_bandwidth and not isinstance(method, Fourier):
         return _core.linear_features(problem.samples.m)
-    if isinstance(method, (Fourier, Landmarks)):
+    if method.streams:
         return problem.features(method)
     n = problem.samples.n
     how: dict[str, Any] = {"count": n, "tol": 0.0, "pivoting": _core.Pivoting.greedy, "seed": 0}
