@@ -14,9 +14,8 @@ from ckce._methods.auto import (
 from ckce._methods.blocks import Blocks
 from ckce._methods.cholesky import Cholesky
 from ckce._methods.exact import Exact, iterates
-from ckce._methods.feature_map import Arrays, FeatureMap, Space
 from ckce._methods.fourier import Fourier
 from ckce._methods.landmarks import Landmarks, choose_points, warn_of_missing
 from ckce._methods.linear import Linear
-from ckce._methods.method import Method, Rows
+from ckce._methods.method import Arrays, FeatureMap, Method, Rows, Space
 from ckce._methods.pool import pool_of

@@ -21,8 +21,16 @@ from ckce._input import (
     check_seed,
     digest,
 )
-from ckce._methods.feature_map import Arrays, FeatureMap, Space
-from ckce._methods.method import Method, Progress, Rows, price_of_features, price_of_gram
+from ckce._methods.method import (
+    Arrays,
+    FeatureMap,
+    Method,
+    Progress,
+    Rows,
+    Space,
+    price_of_features,
+    price_of_gram,
+)
 
 SAMPLERS = ("gaussian", "orthogonal", "sobol")
 _LARGEST = 1e100  # of a frequency that can have been drawn

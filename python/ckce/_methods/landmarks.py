@@ -14,8 +14,16 @@ from numpy.typing import NDArray
 
 from ckce import _core
 from ckce._input import Kernel, check_count, check_matrix, check_memory, digest, warn
-from ckce._methods.feature_map import Arrays, FeatureMap, Space
-from ckce._methods.method import Method, Progress, Rows, in_panels, price_of_features
+from ckce._methods.method import (
+    Arrays,
+    FeatureMap,
+    Method,
+    Progress,
+    Rows,
+    Space,
+    in_panels,
+    price_of_features,
+)
 
 # Of the row sums, wide enough for half precision: landmarks only say where features are.
 _SUM_TOLERANCE = 5e-3

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ckce import _core
-from ckce._methods.feature_map import Arrays, FeatureMap, Space
-from ckce._methods.method import Method, Progress, Rows
+from ckce._methods.method import Arrays, FeatureMap, Method, Progress, Rows, Space
 
 
 @dataclass(frozen=True, repr=False, eq=False)

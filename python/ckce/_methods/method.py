@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from ckce import _core
 from ckce._input import Kernel
-from ckce._methods.feature_map import Arrays, FeatureMap, Space
 
 Progress = Callable[[float], None] | None
+Arrays = dict[str, NDArray[Any]]
 _FEW_ROWS = 160
 #: The Gram matrix rounds exponents by eps / bandwidth, which its bound does not count.
 _GRAM_BANDWIDTH = 1e-3
@@ -51,6 +51,49 @@ class Rows:
         """Whether that is done: a few rows take the Gram matrix, as fast, off the simplex too."""
         few = self.shape[0] <= _FEW_ROWS and (self.bandwidth or 0.0) >= _GRAM_BANDWIDTH
         return self.could_be_a_line and not few
+
+
+@dataclasses.dataclass(frozen=True)
+class Space:
+    """What features are made for: a kernel on the predictions of m classes, and how to draw."""
+
+    m: int
+    kernel: Kernel
+    bandwidth: float | None
+    seed: int
+    pending: bool = False  # the bandwidth is to come from the first rows
+
+    @property
+    def core_kernel(self) -> _core.Kernel:
+        return self.kernel.core(self.bandwidth)
+
+
+class FeatureMap:
+    """What a state keeps of its features; a method that streams has one.
+
+    Sums of other features cannot be added to a state, so whatever could differ in its last digits
+    between machines (a factor of landmarks, a Chebyshev expansion) is stored beside the sums.
+    """
+
+    def n_features(self, space: Space) -> int:
+        """Columns of Phi."""
+        raise NotImplementedError
+
+    def core(self, space: Space) -> _core.Features:
+        """The map itself."""
+        raise NotImplementedError
+
+    def arrays(self, space: Space) -> Arrays:
+        """What a file keeps."""
+        return {}
+
+    def same(self, other: Any, space: Space) -> bool:
+        """Whether sums of both can be added; their methods are the same."""
+        return True
+
+    def fresh(self) -> FeatureMap:
+        """The same for another bandwidth."""
+        return self
 
 
 class Method:

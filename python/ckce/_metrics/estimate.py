@@ -12,8 +12,7 @@ from ckce import _core
 from ckce._input import KernelLike
 from ckce._methods import Method
 from ckce._metrics.ckce import feature_error, solve
-from ckce._problem import Problem, ReductionLike, settle
-from ckce._problem.reduction import ClassWise, TopLabel
+from ckce._problem import ClassWise, Problem, ReductionLike, TopLabel, settle
 from ckce._results import (
     FEW_ROWS,
     Attribution,

@@ -14,15 +14,16 @@ from ckce._input import check_level, check_memory, check_samples
 from ckce._methods import Landmarks, choose_points, pool_of
 from ckce._problem import (
     Bandwidth,
+    ClassWise,
     Problem,
     ReductionLike,
+    TopK,
     check_reduction,
     check_settings,
     median_of,
     problem_of,
     progress_bar,
 )
-from ckce._problem.reduction import ClassWise, TopK
 from ckce._results import (
     FEW_ROWS,
     Facts,

@@ -13,8 +13,7 @@ from ckce._input import Samples
 from ckce._metrics.miscalibration import Miscalibration, worded
 from ckce._metrics.regions import Region
 from ckce._metrics.witness import Witness, of_corrections
-from ckce._problem import NONE, Bandwidth, Problem, TopK, one_vs_rest, reduce_samples
-from ckce._problem.reduction import ClassWise
+from ckce._problem import NONE, Bandwidth, ClassWise, Problem, TopK, one_vs_rest, reduce_samples
 from ckce._results import FEW_ROWS, harmless
 
 Values = NDArray[np.float64]

@@ -25,10 +25,10 @@ from ckce._problem import (
     Problem,
     ReductionLike,
     check_reduction,
+    check_regularization,
     progress_bar,
     settle,
 )
-from ckce._problem.regularization import check_regularization
 from ckce._results import load_pandas, quantile
 
 if TYPE_CHECKING:

@@ -22,6 +22,7 @@ from ckce._problem.problem import (
 )
 from ckce._problem.progress import Progress, part, progress_bar
 from ckce._problem.reduction import (
+    ClassWise,
     Reduction,
     ReductionLike,
     Single,

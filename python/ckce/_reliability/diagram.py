@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ckce._input import Samples, check_choice, check_level, check_samples, check_threads
 from ckce._metrics.ece import STRATEGIES, check_bins, scalar_bins
-from ckce._problem.reduction import one_vs_rest, top_label
+from ckce._problem import one_vs_rest, top_label
 from ckce._results import Column, Table, percent, quantile
 
 if TYPE_CHECKING:

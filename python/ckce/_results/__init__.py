@@ -5,7 +5,6 @@ Start with table.py: one list of columns becomes text, the lines of a terminal a
 """
 
 from ckce._results.attribution import Attribution, attribute
-from ckce._results.frame import load_pandas
 from ckce._results.interval import (
     FEW_ROWS,
     NO_SIGN,
@@ -28,6 +27,7 @@ from ckce._results.table import (
     finite,
     form_of,
     harmless,
+    load_pandas,
     number,
     table,
 )

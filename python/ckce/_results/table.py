@@ -1,5 +1,6 @@
 """How numbers are said: one list of columns becomes text, the lines of a terminal, and HTML."""
 
+import importlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -312,3 +313,11 @@ def finite(values: Mapping[str, Any]) -> dict[str, Any]:
         key: None if isinstance(value, float) and not math.isfinite(value) else value
         for key, value in values.items()
     }
+
+
+def load_pandas() -> Any:
+    """The module pandas, for `to_frame`."""
+    try:
+        return importlib.import_module("pandas")
+    except ImportError:
+        raise ImportError("to_frame needs pandas: pip install pandas") from None

@@ -15,7 +15,6 @@ from ckce._stream import codec, state_file
 from ckce._stream.config import StreamConfig, without_bandwidth
 from ckce._stream.engine import Engine
 from ckce._stream.forks import make_lock
-from ckce._stream.rows import copied, feed, joined, some_rows
 
 
 class State:
@@ -52,7 +51,7 @@ class State:
             if self._engine is None:
                 self._hold(samples)
             else:
-                feed(self._engine, samples, self.n_threads)
+                _feed(self._engine, samples, self.n_threads)
             if weighted:
                 self.change(weighted=True)
 
@@ -60,13 +59,13 @@ class State:
         """Wait for the rows that the bandwidth comes from."""
         wanted = MEDIAN_ROWS - sum(held.n for held in self._held)
         if samples.n < wanted:
-            self._held.append(copied(samples))
+            self._held.append(_copied(samples))
             return
-        first = joined([*self._held, some_rows(samples, slice(0, wanted))])
+        first = _joined([*self._held, _some_rows(samples, slice(0, wanted))])
         config = self._with_median(first, first_rows=True)
         engine = self._make_engine(config)
-        feed(engine, first, self.n_threads)
-        feed(engine, some_rows(samples, slice(wanted, None)), self.n_threads)
+        _feed(engine, first, self.n_threads)
+        _feed(engine, _some_rows(samples, slice(wanted, None)), self.n_threads)
         self._held, self._engine = [], engine
         self.change(config=config)
 
@@ -83,10 +82,10 @@ class State:
                 return self._engine, self.config
             if not self._held:
                 raise ValueError("the accumulator holds no rows yet; call update first")
-            rows = joined(self._held)
+            rows = _joined(self._held)
             config = self._with_median(rows, first_rows=False)
         engine = self._make_engine(config)
-        feed(engine, rows, self.n_threads)
+        _feed(engine, rows, self.n_threads)
         return engine, config
 
     def known_engine(self, what: str) -> Engine:
@@ -151,7 +150,7 @@ class State:
         with self._lock:
             contents, held, engine = self.contents, self._held, self._engine
             state = None if engine is None or engine.rows() == 0 else engine.state()
-        rows, sums = joined(held) if held else None, {}
+        rows, sums = _joined(held) if held else None, {}
         if engine is not None and state is not None:
             rows = Samples(state.tail_labels, state.tail_probs, state.tail_weights)
             sums = engine.arrays(state)
@@ -187,3 +186,34 @@ class State:
         vector = np.ascontiguousarray(sums, dtype=np.float64)
         codec.check_sums(vector)
         engine.add_sums(vector, self.n_threads)
+
+
+def _feed(engine: Engine, samples: Samples, n_threads: int) -> None:
+    """Add rows to the sums."""
+    if samples.n > 0:
+        engine.update(samples.probs, samples.labels, samples.weights, n_threads=n_threads)
+
+
+def _some_rows(samples: Samples, rows: slice) -> Samples:
+    """Some of the rows; a view."""
+    weights = None if samples.weights is None else samples.weights[rows]
+    return dataclasses.replace(
+        samples, labels=samples.labels[rows], probs=samples.probs[rows], weights=weights
+    )
+
+
+def _copied(samples: Samples) -> Samples:
+    """Rows of our own: the caller may reuse its memory."""
+    weights = None if samples.weights is None else samples.weights.copy()
+    return Samples(samples.labels.copy(), samples.probs.copy(), weights)
+
+
+def _joined(parts: list[Samples]) -> Samples:
+    """All rows, one part after the other."""
+    weighted = any(part.weights is not None for part in parts)
+    weights = [np.ones(part.n) if part.weights is None else part.weights for part in parts]
+    return Samples(
+        np.concatenate([part.labels for part in parts]),
+        np.concatenate([part.probs for part in parts]),
+        np.concatenate(weights) if weighted else None,
+    )
