@@ -24,9 +24,13 @@ from ckce._methods import Method
 from ckce._metrics.calibration_test import check_test, of_test, run_test
 from ckce._metrics.ckce import jackknife
 from ckce._metrics.ece import ece_estimate_of
-from ckce._metrics.estimate import Estimate, estimate_and_solution
+from ckce._metrics.estimate import Estimate, ckce_fields, estimate_and_solution
 from ckce._metrics.jkce import jkce_estimate_of
-from ckce._metrics.miscalibration import Miscalibration, miscalibration_beside
+from ckce._metrics.miscalibration import (
+    Miscalibration,
+    miscalibration_beside,
+    miscalibration_fields,
+)
 from ckce._metrics.score_table import score_values
 from ckce._metrics.scores import scores_of
 from ckce._metrics.segments import segments_of
@@ -345,7 +349,6 @@ def _evaluate(
             progress=False,
             beside=problem,
         ).p_value
-    low, high = e.interval()
     own = _own_median(problem)
     off, brier = miscalibration_beside(problem, level, own), reduced.brier / reduced.weight
     record = ComparedModel(
@@ -354,19 +357,12 @@ def _evaluate(
         ece_top_label=ece_estimate_of(samples, threads).value,
         jkce=j.value,
         jkce_se=j.se,
-        ckce=e.value,
-        ckce_floor=e.floor,
-        ckce_debiased=e.debiased,
-        ckce_se=e.se,
-        ckce_low=low,
-        ckce_high=high,
+        **ckce_fields(e, level),
         sharpness=reduced.sharpness / reduced.weight,
         ckce_error=None if e.bound is None else e.bound + (e.debias_error or 0.0),
         p_value=p_value,
         constant=is_constant(samples.probs),
-        miscalibration=None if off is None else off.value,
-        miscalibration_low=None if off is None else off.low,
-        miscalibration_high=None if off is None else off.high,
+        **miscalibration_fields(off),
         refinement=None if off is None else brier - off.value,
     )
     return Evaluated(solved, e, record, solutions[0].replicates, off, brier, own)

@@ -11,7 +11,7 @@ from ckce._compare.curve import ShiftCurve, ShiftPoint
 from ckce._input import Samples, check_level, check_samples
 from ckce._methods import Method
 from ckce._metrics.ece import ece_estimate_of
-from ckce._metrics.estimate import estimate_of
+from ckce._metrics.estimate import ckce_fields, estimate_of
 from ckce._metrics.jkce import jkce_estimate_of
 from ckce._metrics.scores import scores_of
 from ckce._problem import (
@@ -236,7 +236,6 @@ def _point(
     e = estimate_of(problem, progress=False)
     j = jkce_estimate_of(problem.of_jkce(), progress=False)
     scores = scores_of(samples, threads)
-    low, high = e.interval(level)
     jkce_low, jkce_high = j.interval(level)
     return ShiftPoint(
         model=name,
@@ -248,12 +247,7 @@ def _point(
         jkce_se=j.se,
         jkce_low=jkce_low,
         jkce_high=jkce_high,
-        ckce=e.value,
-        ckce_floor=e.floor,
-        ckce_debiased=e.debiased,
-        ckce_se=e.se,
-        ckce_low=low,
-        ckce_high=high,
+        **ckce_fields(e, level),
         bandwidth=e.bandwidth,
         signature=e.signature,
         n_groups=e.n_groups,

@@ -261,6 +261,19 @@ def estimate_of(problem: Problem, progress: bool | None = None, level: float = 0
     return estimate_and_solution(problem, progress, level)[0]
 
 
+def ckce_fields(e: Estimate, level: float) -> dict[str, Any]:
+    """The fields that every record of a model has of its CKCE."""
+    low, high = e.interval(level)
+    return {
+        "ckce": e.value,
+        "ckce_floor": e.floor,
+        "ckce_debiased": e.debiased,
+        "ckce_se": e.se,
+        "ckce_low": low,
+        "ckce_high": high,
+    }
+
+
 def estimate_and_solution(
     problem: Problem, progress: bool | None = None, level: float = 0.95
 ) -> tuple[Estimate, Problem, list[_core.Solution]]:

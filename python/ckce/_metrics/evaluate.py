@@ -10,7 +10,7 @@ from ckce._input import check_bool, check_level, check_samples, check_segments, 
 from ckce._methods import Method
 from ckce._metrics.calibration_test import CalibrationTest, check_test, of_test, run_test
 from ckce._metrics.ece import TITLES, VARIANTS, EceEstimate, ece_estimate_of
-from ckce._metrics.estimate import Estimate, estimate_of
+from ckce._metrics.estimate import Estimate, ckce_fields, estimate_of
 from ckce._metrics.jkce import JkceEstimate, jkce_estimate_of
 from ckce._metrics.miscalibration import Miscalibration, miscalibration_beside
 from ckce._metrics.score_table import Scores, score_lines, score_values, told_scores
@@ -304,7 +304,6 @@ class Evaluation(Scores):
     def to_dict(self) -> dict[str, float | int | str | None]:
         """All numbers, flat and ready for JSON; what is not finite becomes None."""
         c, j, parts = self.ckce, self.jkce, self.brier_parts
-        low, high = c.interval(self.level)
         numbers: dict[str, float | int | str | None] = {
             "n_samples": self.n_samples,
             "n_classes": self.n_classes,
@@ -313,12 +312,7 @@ class Evaluation(Scores):
             "brier_calibration": parts.calibration,
             "brier_refinement": parts.refinement,
             "brier_within_bins": parts.within_bins,
-            "ckce": c.value,
-            "ckce_floor": c.floor,
-            "ckce_debiased": c.debiased,
-            "ckce_se": c.se,
-            "ckce_low": low,
-            "ckce_high": high,
+            **ckce_fields(c, self.level),
             "level": self.level,
             "ckce_bound": c.bound,
             "ckce_method": c.method,

@@ -305,6 +305,15 @@ def beside(problem: Problem, own_median: Bandwidth | None = None) -> Problem:
     return made
 
 
+def miscalibration_fields(found: Miscalibration | None) -> dict[str, Any]:
+    """The fields that every record of a model has of it."""
+    names = {"": "value", "_low": "low", "_high": "high"}
+    return {
+        f"miscalibration{end}": None if found is None else getattr(found, name)
+        for end, name in names.items()
+    }
+
+
 def miscalibration_beside(
     problem: Problem, level: float, own_median: Bandwidth | None = None
 ) -> Miscalibration | None:

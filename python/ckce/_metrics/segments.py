@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ckce._input import LEAST_GROUPS, InputError, Partition, Samples, check_kernel, digest, listed
-from ckce._metrics.estimate import estimate_of
-from ckce._metrics.miscalibration import miscalibration_beside
+from ckce._metrics.estimate import ckce_fields, estimate_of
+from ckce._metrics.miscalibration import miscalibration_beside, miscalibration_fields
 from ckce._metrics.score_table import Scores, score_columns, score_values
 from ckce._metrics.scores import scores_of
 from ckce._problem import Problem, median_of
@@ -297,7 +297,6 @@ def _segment(
     e = estimate_of(problem, progress=False, level=level)
     median = median_of([part], check_kernel("linear_gaussian"), whole.seed, whole.n_threads)
     size = miscalibration_beside(problem, level, median)
-    low, high = e.interval()
     return Segment(
         name=name,
         attribute=partition.attribute,
@@ -306,13 +305,6 @@ def _segment(
         n_samples=own.n,
         share=own.weight / samples.weight,
         **score_values(scores_of(own, whole.n_threads), own, whole.n_threads),
-        ckce=e.value,
-        ckce_floor=e.floor,
-        ckce_debiased=e.debiased,
-        ckce_se=e.se,
-        ckce_low=low,
-        ckce_high=high,
-        miscalibration=None if size is None else size.value,
-        miscalibration_low=None if size is None else size.low,
-        miscalibration_high=None if size is None else size.high,
+        **ckce_fields(e, level),
+        **miscalibration_fields(size),
     )

@@ -14,8 +14,9 @@ from ckce._compare.compare import compare
 from ckce._compare.comparison import ComparedModel
 from ckce._input import check_bool, check_positive, take_column, write_file
 from ckce._methods import Method
-from ckce._metrics.estimate import Estimate
+from ckce._metrics.estimate import Estimate, ckce_fields
 from ckce._metrics.evaluate import Evaluation, evaluate
+from ckce._metrics.miscalibration import miscalibration_fields
 from ckce._metrics.score_table import told_scores
 from ckce._metrics.views import Where, where_of
 from ckce._problem import ReductionLike
@@ -290,26 +291,17 @@ def _blames(estimates: Mapping[str, Estimate]) -> dict[str, Attribution]:
 def _as_compared(name: str, evaluation: Evaluation, level: float) -> ComparedModel:
     """The record that a comparison has of a model, of one that is by itself."""
     e = evaluation.ckce
-    low, high = e.interval(level)
-    off = evaluation.miscalibration
     return ComparedModel(
         name=name,
         **told_scores(evaluation),
         ece_top_label=evaluation.ece_top_label.value,
         jkce=evaluation.jkce.value,
         jkce_se=evaluation.jkce.se,
-        ckce=e.value,
-        ckce_floor=e.floor,
-        ckce_debiased=e.debiased,
-        ckce_se=e.se,
-        ckce_low=low,
-        ckce_high=high,
+        **ckce_fields(e, level),
         sharpness=math.nan,
         ckce_error=None if e.bound is None else e.bound + (e.debias_error or 0.0),
         p_value=None if evaluation.test is None else evaluation.test.p_value,
-        miscalibration=None if off is None else off.value,
-        miscalibration_low=None if off is None else off.low,
-        miscalibration_high=None if off is None else off.high,
+        **miscalibration_fields(evaluation.miscalibration),
     )
 
 

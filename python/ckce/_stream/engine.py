@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,56 +19,30 @@ _ROW = 200.0  # bytes that a row may add to a state: a cell of its own
 _ADVICE = "pass a larger bandwidth, or method='fourier', whose state does not grow"
 
 
-class Engine(Protocol):
+class _Sums:
     """Sums over rows in the core."""
 
-    def update(self, probs: Any, labels: Any, weights: Any, *, n_threads: int) -> None: ...
-    def merge(self, other: Any, *, n_threads: int) -> None: ...
-    def state(self) -> Any: ...
-    def rows(self) -> int: ...
-    def solve(
-        self, *, regularization: float | None, full: bool, n_threads: int
-    ) -> _core.AccumulatorResult: ...
-    def witness(
-        self, *, regularization: float | None, n_threads: int
-    ) -> Callable[[NDArray[np.floating]], NDArray[np.float64]]:
-        """F(q) of all rows."""
-        ...
-
-    def sums(self) -> NDArray[np.float64]:
-        """All rows as one vector that adds up."""
-        ...
-
-    def add_sums(self, sums: NDArray[np.float64], n_threads: int) -> None:
-        """Add such a vector."""
-        ...
-
-    def arrays(self, state: Any) -> Arrays:
-        """What a file keeps of a state, but its tail."""
-        ...
-
-    def restore(self, arrays: Arrays, tail: Samples, n_threads: int) -> None:
-        """Add what a file has kept."""
-        ...
-
-
-class FeatureEngine:
-    """Sums of features."""
-
-    def __init__(self, core: _core.Accumulator, n_classes: int, features: _core.Features) -> None:
-        self._sums, self._n_classes, self._features = core, n_classes, features
+    _sums: Any  # of the core
 
     def update(self, probs: Any, labels: Any, weights: Any, *, n_threads: int) -> None:
         self._sums.update(probs, labels, weights, n_threads=n_threads)
 
-    def merge(self, other: _core.AccumulatorState, *, n_threads: int) -> None:
+    def merge(self, other: Any, *, n_threads: int) -> None:
         self._sums.merge(other, n_threads=n_threads)
 
-    def state(self) -> _core.AccumulatorState:
+    def state(self) -> Any:
         return self._sums.state()
 
     def rows(self) -> int:
-        return self._sums.rows()
+        return int(self._sums.rows())
+
+
+class FeatureEngine(_Sums):
+    """Sums of features."""
+
+    def __init__(self, core: _core.Accumulator, n_classes: int, features: _core.Features) -> None:
+        self._sums: _core.Accumulator = core
+        self._n_classes, self._features = n_classes, features
 
     def solve(
         self, *, regularization: float | None, full: bool, n_threads: int
@@ -82,6 +56,7 @@ class FeatureEngine:
         return of_features(self._features, x, n_threads)
 
     def sums(self) -> NDArray[np.float64]:
+        """All rows as one vector that adds up."""
         return self._sums.settled()
 
     def add_sums(self, sums: NDArray[np.float64], n_threads: int) -> None:
@@ -90,6 +65,7 @@ class FeatureEngine:
         self._sums.merge_arrays(sums, probs, *none, n_threads=n_threads)
 
     def arrays(self, state: _core.AccumulatorState) -> Arrays:
+        """What a file keeps of a state, but its tail."""
         return {"sums": state.sums}
 
     def restore(self, arrays: Arrays, tail: Samples, n_threads: int) -> None:
@@ -98,7 +74,7 @@ class FeatureEngine:
         self._sums.merge_arrays(sums, probs, tail.labels, tail.weights, n_threads=n_threads)
 
 
-class CellEngine:
+class CellEngine(_Sums):
     """Moments of the cells of two classes."""
 
     def __init__(
@@ -116,7 +92,7 @@ class CellEngine:
             )
         word = "linear_gaussian" if linear_part else "gaussian"
         self._kernel = _core.Kernel(word, bandwidth)
-        self._cells = _core.CellAccumulator(
+        self._sums: _core.CellAccumulator = _core.CellAccumulator(
             bandwidth=bandwidth,
             linear_part=linear_part,
             label_factor=label_factor,
@@ -125,44 +101,35 @@ class CellEngine:
         )
 
     def update(self, probs: Any, labels: Any, weights: Any, *, n_threads: int) -> None:
-        added = _ROW * min(len(labels), self._cells.n_cells)
-        what = f"a state of up to {self._cells.n_cells:.3g} cells"
-        check_memory(self._cells.state_price() + added, what, _ADVICE)
-        self._cells.update(probs, labels, weights, n_threads=n_threads)
-
-    def merge(self, other: _core.CellState, *, n_threads: int) -> None:
-        self._cells.merge(other, n_threads=n_threads)
-
-    def state(self) -> _core.CellState:
-        return self._cells.state()
-
-    def rows(self) -> int:
-        return self._cells.rows()
+        added = _ROW * min(len(labels), self._sums.n_cells)
+        what = f"a state of up to {self._sums.n_cells:.3g} cells"
+        check_memory(self._sums.state_price() + added, what, _ADVICE)
+        super().update(probs, labels, weights, n_threads=n_threads)
 
     def solve(
         self, *, regularization: float | None, full: bool, n_threads: int
     ) -> _core.AccumulatorResult:
-        what = f"CKCE of a state of up to {self._cells.n_cells:.3g} cells"
-        check_memory(self._cells.state_price() + self._cells.solve_price(), what, _ADVICE)
-        return self._cells.solve(regularization=regularization, n_threads=n_threads)
+        what = f"CKCE of a state of up to {self._sums.n_cells:.3g} cells"
+        check_memory(self._sums.state_price() + self._sums.solve_price(), what, _ADVICE)
+        return self._sums.solve(regularization=regularization, n_threads=n_threads)
 
     def witness(
         self, *, regularization: float | None, n_threads: int
     ) -> Callable[[NDArray[np.floating]], NDArray[np.float64]]:
-        x, v = self._cells.witness(regularization=regularization, n_threads=n_threads).T
+        x, v = self._sums.witness(regularization=regularization, n_threads=n_threads).T
         points, weights = np.column_stack([1.0 - x, x]), np.column_stack([-v, v])
         return of_points(self._kernel, points, weights, n_threads)
 
     def sums(self) -> NDArray[np.float64]:
-        if self._cells.n_cells > _DENSE_CELLS:
+        if self._sums.n_cells > _DENSE_CELLS:
             raise ValueError(
                 f"bandwidth must leave at most {_DENSE_CELLS} cells for sums of a fixed size, got "
-                f"{self._cells.n_cells:.0f}; pass a larger bandwidth, or method='fourier'"
+                f"{self._sums.n_cells:.0f}; pass a larger bandwidth, or method='fourier'"
             )
-        return self._cells.settled()
+        return self._sums.settled()
 
     def add_sums(self, sums: NDArray[np.float64], n_threads: int) -> None:
-        self._cells.merge_dense(sums, n_threads=n_threads)
+        self._sums.merge_dense(sums, n_threads=n_threads)
 
     def arrays(self, state: _core.CellState) -> Arrays:
         return {"sums": state.sums, **dict(zip(_CELLS, state.cells, strict=True))}
@@ -173,7 +140,7 @@ class CellEngine:
             raise ValueError("cells must be vectors")
         if not (ids.dtype == points.dtype == np.int64 and numbers.dtype == np.float64):
             raise ValueError(f"cells of {ids.dtype}, {points.dtype} and {numbers.dtype}")
-        self._cells.merge_arrays(
+        self._sums.merge_arrays(
             np.ascontiguousarray(arrays["sums"]),
             ids,
             points,
@@ -183,3 +150,6 @@ class CellEngine:
             tail.weights,
             n_threads=n_threads,
         )
+
+
+Engine = FeatureEngine | CellEngine

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,37 +14,9 @@ from ckce._stream.config import StreamConfig
 from ckce._stream.engine import CellEngine, Engine, FeatureEngine
 
 
-class Kept(Protocol):
-    """What a state keeps beside its sums, and how it makes them."""
-
-    def engine(self, config: StreamConfig, label_factor: NDArray[np.float64] | None) -> Engine:
-        """What holds the sums."""
-        ...
-
-    def n_sums(self, config: StreamConfig) -> int:
-        """Numbers in the sums of a file."""
-        ...
-
-    def price(self, config: StreamConfig) -> float:
-        """Bytes of a state, at most."""
-        ...
-
-    def arrays(self, config: StreamConfig) -> Arrays:
-        """What a file keeps."""
-        ...
-
-    def same(self, other: Any, config: StreamConfig) -> bool:
-        """Whether sums of both can be added; the configurations are the same."""
-        ...
-
-    def fresh(self) -> Kept:
-        """The same for another bandwidth."""
-        ...
-
-
 @dataclass(frozen=True)
 class KeptFeatures:
-    """The feature map of the method."""
+    """What a state keeps beside its sums: the feature map of the method."""
 
     map: FeatureMap
 
@@ -62,21 +34,25 @@ class KeptFeatures:
         return FeatureEngine(core, config.columns, features)
 
     def n_sums(self, config: StreamConfig) -> int:
+        """Numbers in the sums of a file."""
         m, d = config.columns, self.map.n_features(config.space)
         triangles = d * (d + 1) // 2 * (3 if config.debias else 1)
         return 8 + 2 * m + 4 * config.n_bins + m * d + triangles
 
     def price(self, config: StreamConfig) -> float:
+        """Bytes of a state, at most."""
         m, d = config.columns, self.map.n_features(config.space)
         return 8.0 * d * (m + (6 if config.debias else 2) * d)
 
     def arrays(self, config: StreamConfig) -> Arrays:
         return self.map.arrays(config.space)
 
-    def same(self, other: KeptFeatures, config: StreamConfig) -> bool:
+    def same(self, other: Any, config: StreamConfig) -> bool:
+        """Whether sums of both can be added; the configurations are the same."""
         return self.map.same(other.map, config.space)
 
     def fresh(self) -> KeptFeatures:
+        """The same for another bandwidth."""
         return KeptFeatures(self.map.fresh())
 
 
@@ -106,6 +82,9 @@ class KeptCells:
 
     def fresh(self) -> KeptCells:
         return self
+
+
+Kept = KeptFeatures | KeptCells
 
 
 def make_kept(config: StreamConfig, n_threads: int) -> Kept:
