@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ckce._input import check_choice
 from ckce._metrics.score_table import model_columns
-from ckce._results import Column, Table, load_pandas
+from ckce._results import Column, Said, Table, load_pandas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,8 +71,8 @@ class ShiftPoint:
     n_groups: int | None = None
 
 
-@dataclass(frozen=True)
-class ShiftCurve:
+@dataclass(frozen=True, repr=False)
+class ShiftCurve(Said):
     """CKCE, JKCE and ECE of models over shifted data sets.
 
     Attributes
@@ -159,7 +159,7 @@ class ShiftCurve:
         most = "" if len(counts) == 1 else f" to {counts[-1]}"
         return f", standard errors by {counts[0]}{most} groups"
 
-    def _table(self) -> Table:
+    def _said(self) -> Table:
         columns = [c for c in model_columns(self.level) if c.keys[0] in ShiftPoint.__annotations__]
         return Table(
             (Column("model", ("model",)), Column("shift", ("shift",)), *columns),
@@ -171,15 +171,6 @@ class ShiftCurve:
             ),
             notes=self.notes,
         )
-
-    def __str__(self) -> str:
-        return self._table().text()
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def _repr_html_(self) -> str:
-        return self._table().html()
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, ready for JSON."""

@@ -21,7 +21,7 @@ from ckce._input import (
     raise_for,
 )
 from ckce._problem import Signature
-from ckce._results import Facts
+from ckce._results import Facts, Said
 
 VARIANTS = ("top_label", "class_wise", "simplex")
 STRATEGIES = ("uniform", "quantile")
@@ -208,8 +208,8 @@ def ece_estimate(
     )
 
 
-@dataclass(frozen=True)
-class EceEstimate:
+@dataclass(frozen=True, repr=False)
+class EceEstimate(Said):
     """An ECE with what is in its bins; ``float(e)`` is the value.
 
     Attributes
@@ -275,7 +275,7 @@ class EceEstimate:
         crowded = self.variant == "simplex" and self.n_classes >= 10 and thin
         return crowded or self.share_in_small_bins > 0.5
 
-    def _facts(self) -> Facts:
+    def _said(self) -> Facts:
         per = {"simplex": " per class", "top_label": "", "class_wise": " per class"}[self.variant]
         note = ", debiased" if self.debias else ""
         what = f"{self.norm}{note}, {self.n_bins} {self.strategy} bins{per}"
@@ -296,12 +296,6 @@ class EceEstimate:
             )
             rows.append(("caution", "", f"mostly noise: {share}, at m = {self.n_classes}"))
         return Facts(tuple(rows), self.signature)
-
-    def __repr__(self) -> str:
-        return self._facts().text()
-
-    def _repr_html_(self) -> str:
-        return self._facts().html()
 
 
 def check_bins(n_bins: object) -> int:

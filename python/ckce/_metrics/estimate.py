@@ -17,6 +17,7 @@ from ckce._results import (
     FEW_ROWS,
     Attribution,
     Facts,
+    Said,
     attribute,
     by_groups,
     effective_groups,
@@ -111,8 +112,8 @@ def estimate(
     return estimate_of(problem, progress)
 
 
-@dataclass(frozen=True)
-class Estimate:
+@dataclass(frozen=True, repr=False)
+class Estimate(Said):
     """A CKCE with everything needed to read and to repeat it; ``float(e)`` is the value.
 
     Attributes
@@ -219,7 +220,7 @@ class Estimate:
             )
         return attribute(self.classes, self.per_class, self.mean_residual, self.value)
 
-    def _facts(self) -> Facts:
+    def _said(self) -> Facts:
         spread = in_words(*self.interval(), self.level)
         if self.n_samples < FEW_ROWS:
             spread = f"too few rows to tell: fewer than {FEW_ROWS}"
@@ -248,12 +249,6 @@ class Estimate:
         if self.n_groups is not None:
             rows.insert(3, ("groups", "", f"{by_groups(self.n_groups)}, debiased by group"))
         return Facts(tuple(rows), self.signature)
-
-    def __repr__(self) -> str:
-        return self._facts().text()
-
-    def _repr_html_(self) -> str:
-        return self._facts().html()
 
 
 def estimate_of(problem: Problem, progress: bool | None = None, level: float = 0.95) -> Estimate:

@@ -27,6 +27,7 @@ from ckce._problem import (
 from ckce._results import (
     FEW_ROWS,
     Facts,
+    Said,
     by_groups,
     finite,
     form_of,
@@ -145,8 +146,8 @@ def miscalibration(
     return miscalibration_of(problem_of("miscalibration", samples, settings), level, progress)
 
 
-@dataclass(frozen=True)
-class Miscalibration:
+@dataclass(frozen=True, repr=False)
+class Miscalibration(Said):
     """Mean squared miscalibration with its interval; ``float(m)`` is the value.
 
     Attributes
@@ -239,7 +240,7 @@ class Miscalibration:
         points = f"; {self.root:.1f} points ({ends})" if self.shown else ""
         return spread + points
 
-    def _facts(self) -> Facts:
+    def _said(self) -> Facts:
         ends = f"{percent(self.level)} interval {number(self.low)} to {number(self.high)}"
         points = f"{self.root_low:.1f} to {self.root_high:.1f} points in root mean square"
         groups = "" if self.n_groups is None else f", {by_groups(self.n_groups)}"
@@ -251,12 +252,6 @@ class Miscalibration:
             ("data", "", shape),
         )
         return Facts(rows, self.signature)
-
-    def __repr__(self) -> str:
-        return self._facts().text()
-
-    def _repr_html_(self) -> str:
-        return self._facts().html()
 
     def to_dict(self) -> dict[str, float | int | str | None]:
         """All numbers and the headline, flat and ready for JSON; what is not finite becomes None."""

@@ -12,7 +12,7 @@ from ckce import _core
 from ckce._input import Samples, check_bool, check_samples, check_threads
 from ckce._metrics.ece import check_binning, scalar_bins, simplex_bins
 from ckce._problem import top_label
-from ckce._results import Facts, number
+from ckce._results import Facts, Said, number
 
 
 @dataclass(frozen=True)
@@ -190,8 +190,8 @@ def log_loss(
     return scores.log_loss / scores.weight
 
 
-@dataclass(frozen=True)
-class BrierDecomposition:
+@dataclass(frozen=True, repr=False)
+class BrierDecomposition(Said):
     """What `brier_decomposition` returns.
 
     ``brier == calibration + refinement + within_bins`` and
@@ -222,7 +222,7 @@ class BrierDecomposition:
     resolution: float
     variant: str
 
-    def _facts(self) -> Facts:
+    def _said(self) -> Facts:
         bins = {
             "class_wise": "of each class",
             "simplex": "of the vector",
@@ -241,12 +241,6 @@ class BrierDecomposition:
             ("resolution", self.resolution, "the part of it that the bins explain"),
         )
         return Facts(tuple((name, number(value), remark) for name, value, remark in rows))
-
-    def __repr__(self) -> str:
-        return self._facts().text()
-
-    def _repr_html_(self) -> str:
-        return self._facts().html()
 
 
 def brier_decomposition(

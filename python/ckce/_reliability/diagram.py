@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ckce._input import Samples, check_choice, check_level, check_samples, check_threads
 from ckce._metrics.ece import STRATEGIES, check_bins, scalar_bins
 from ckce._problem import one_vs_rest, top_label
-from ckce._results import Column, Table, percent, quantile
+from ckce._results import Column, Said, Table, percent, quantile
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -120,8 +120,8 @@ def curve_of_bins(
     )
 
 
-@dataclass(frozen=True)
-class ReliabilityDiagram:
+@dataclass(frozen=True, repr=False)
+class ReliabilityDiagram(Said):
     """Reliability curves of one model or several; `plot` draws them.
 
     Attributes
@@ -146,7 +146,7 @@ class ReliabilityDiagram:
                 return curve
         raise KeyError(name)
 
-    def _table(self) -> Table:
+    def _said(self) -> Table:
         band = f"outside the {percent(self.level)} band"
         return Table(
             columns=(
@@ -174,12 +174,6 @@ class ReliabilityDiagram:
             if self.target != CLASS_WISE
             else f"reliability of every class, {self.strategy} bins",
         )
-
-    def __repr__(self) -> str:
-        return self._table().text()
-
-    def _repr_html_(self) -> str:
-        return self._table().html()
 
     def plot(self, ax: Axes | None = None, *, histogram: bool = True, counts: bool = True) -> Any:
         """Draw frequency against confidence, with bands, and the histogram of confidence below.

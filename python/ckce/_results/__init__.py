@@ -21,6 +21,7 @@ from ckce._results.interval import (
 from ckce._results.table import (
     Column,
     Facts,
+    Said,
     Table,
     aligned,
     cut,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckce._results.table import Column, Table
+from ckce._results.table import Column, Said, Table
 
 
 class Blame(NamedTuple):
@@ -20,8 +20,8 @@ class Blame(NamedTuple):
     direction: str  # "under-predicted" or "over-predicted"; "balanced" for a residual of 0
 
 
-@dataclass(frozen=True)
-class Attribution:
+@dataclass(frozen=True, repr=False)
+class Attribution(Said):
     """Contributions of the classes to a CKCE, the largest first; iterates over `Blame` rows.
 
     Contributions add up to the value. They are never negative and say nothing of the direction;
@@ -40,7 +40,7 @@ class Attribution:
     def __getitem__(self, index: int) -> Blame:
         return self.rows[index]
 
-    def _table(self) -> Table:
+    def _said(self) -> Table:
         rest = self.rows[_SHOWN:]
         share = sum(row.share for row in rest)
         return Table(
@@ -48,12 +48,6 @@ class Attribution:
             tuple(row._asdict() for row in self.rows[:_SHOWN]),
             notes=(f"the other {len(rest)} classes: {share:.1%}",) if rest else (),
         )
-
-    def __repr__(self) -> str:
-        return self._table().text()
-
-    def _repr_html_(self) -> str:
-        return self._table().html()
 
 
 _SHOWN = 10

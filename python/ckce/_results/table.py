@@ -179,6 +179,19 @@ class Facts:
         )
 
 
+class Said:
+    """A result that prints as text and shows as HTML in notebooks."""
+
+    def _said(self) -> Table | Facts:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return self._said().text()
+
+    def _repr_html_(self) -> str:
+        return self._said().html()
+
+
 def form_of(values: Iterable[float]) -> str:
     """The format that numbers share: four decimals, or three digits of the largest."""
     sizes = [abs(x) for x in values if math.isfinite(x) and x != 0]

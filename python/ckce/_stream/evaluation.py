@@ -15,12 +15,21 @@ from ckce._metrics.ece import EceEstimate
 from ckce._metrics.score_table import Scores, score_lines, score_values, told_scores
 from ckce._problem import TopLabel
 from ckce._reliability.diagram import ReliabilityDiagram, curve_of_bins
-from ckce._results import Attribution, Facts, attribute, finite, in_words, interval_above_0, number
+from ckce._results import (
+    Attribution,
+    Facts,
+    Said,
+    attribute,
+    finite,
+    in_words,
+    interval_above_0,
+    number,
+)
 from ckce._stream.config import StreamConfig
 
 
-@dataclass(frozen=True)
-class StreamEvaluation(Scores):
+@dataclass(frozen=True, repr=False)
+class StreamEvaluation(Said, Scores):
     """Accuracy, scoring rules and calibration errors out of one pass; ``float(e)`` is the CKCE.
 
     Two classes have intervals (``method="exact"``). Other states have none: standard errors need a
@@ -113,7 +122,7 @@ class StreamEvaluation(Scores):
             )
         return attribute(self.classes, self.per_class, self.mean_residual, self.ckce)
 
-    def _facts(self) -> Facts:
+    def _said(self) -> Facts:
         lean = "over" if self.mean_confidence > self.accuracy else "under"
         gap = abs(self.mean_confidence - self.accuracy)
         floor = "no floor kept"
@@ -137,12 +146,6 @@ class StreamEvaluation(Scores):
         heading = f"n = {self.n_samples}, m = {self.n_classes}, {self.method}{features}{bandwidth}"
         lines = [(name, number(value), note) for name, value, note in rows if value is not None]
         return Facts(tuple(lines), self.signature, heading)
-
-    def __repr__(self) -> str:
-        return self._facts().text()
-
-    def _repr_html_(self) -> str:
-        return self._facts().html()
 
     def to_dict(self) -> dict[str, float | int | str | None]:
         """All numbers, flat and ready for JSON; what is not finite becomes None."""
