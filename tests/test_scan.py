@@ -529,6 +529,17 @@ BAD_TABLES = {
     "no label": ("label,p0,p1\n1,1,0\n,1,0\n", {"probs": "p"}, "has no label in line 3"),
     "huge label": (f"label,p0,p1\n{10**30},1,0\n", {"probs": "p"}, "64 bits cannot hold"),
     "underscore": ("label,p0,p1\n1,1_0,0\n", {"probs": "p"}, "line 2 column 'p0' is '1_0', expec"),
+    "underscore label": (
+        "label,p0,p1\n1,1,0\n1_0,1,0\n",
+        {"probs": "p"},
+        "got '1_0' in line 3; wr",
+    ),
+    "only underscores": (
+        "label,p0,p1\n1_0,1,0\n",
+        {"probs": "p*"},
+        "got '1_0' in line 2; write pl",
+    ),
+    "digits of a label": ("label,p0,p1\n1,1,0\n\u0661,1,0\n", {"probs": "p"}, "in line 3; write"),
     "other digits": ("label,p0,p1\n1,\u0661,0\n", {"probs": "p"}, "line 2 column 'p0' is"),
     "UTF-16": ("label,p0,p1\n0,1,0\n".encode("utf-16"), {}, "is text in UTF-16; save it in UTF-8"),
     "unknown class": ("label,a,b\nc,1,0\n", {"probs": "*"}, "row 0 has the label 'c'"),

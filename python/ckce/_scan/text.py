@@ -124,6 +124,8 @@ class _TextSource(ABC):
         for (number, _), cell in zip(block, cells, strict=True):
             if cell == "" or cell is None:
                 raise ValueError(f"{where} has no label in line {number}")
+        if self.classes is None:  # no column has a name that it could be
+            self._refuse_other_digits(block, cells)
         fractions = odd is not None and all(map(_is_number, cells))
         if fractions or not all(isinstance(cell, str) for cell in cells):
             odd = next(i for i, c in enumerate(cells) if not (_is_integer(c) or _is_name(c)))
@@ -139,6 +141,15 @@ class _TextSource(ABC):
             )
         self._text = True
         return np.array(cells, dtype=str)
+
+    def _refuse_other_digits(self, block: Block, cells: list[Any]) -> None:
+        """Refuse 1_0 and digits of other scripts, which int() takes and a table does not."""
+        for (number, _), cell in zip(block, cells, strict=True):
+            if isinstance(cell, str) and not _is_integer(cell) and _is_integer_of_python(cell):
+                raise ValueError(
+                    f"{self.places['labels']} must hold integers or names, got {cell[:30]!r} in line "
+                    f"{number}; write plain digits, or list the columns by the names of the classes"
+                )
 
     def _as_integers(self, cells: list[Any]) -> NDArray[np.int64]:
         try:
@@ -166,6 +177,14 @@ def _is_integer(cell: Any) -> bool:
     if isinstance(cell, str):
         return _INTEGER.fullmatch(cell) is not None
     return isinstance(cell, int) and not isinstance(cell, bool)
+
+
+def _is_integer_of_python(cell: str) -> bool:
+    try:
+        int(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_number(cell: Any) -> bool:
