@@ -6,11 +6,14 @@ import sys
 
 import numpy as np
 import pytest
+from bounded import iterate as solve_both
+from bounded import problem
 from shared import EDGES, agree, label_kernel, sample
 
 import ckce
 from ckce import _core, reference
 from ckce._input.kernels import KERNELS
+from ckce._results import standard_error
 
 OWN_PART = [name for name in KERNELS if name != "linear"]  # linear is neither: it has features
 
@@ -154,6 +157,21 @@ def test_threads_do_not_change_a_bit_of_the_iteration(kernel):
         for name in ("value", "bound", "debias", "floor", "iterations", "debias_rank"):
             assert getattr(one, name) == getattr(other, name)
         assert np.array_equal(one.influence, other.influence)
+
+
+def test_a_loose_tolerance_leaves_the_standard_error():
+    rng = np.random.default_rng(22)
+    for _ in range(1000):
+        y, q, options = problem(rng, default=False)
+        if options["regularization"] < 1e-4 or options["bandwidth"] < 1e-6:
+            continue  # rounding alone costs more digits
+        w = options["sample_weight"]
+        direct, solved = (
+            solve_both(y, q, **options, tol=1e-2, solver=solver)
+            for solver in (_core.Solver.factorise, _core.Solver.iterate)
+        )
+        wanted, se = (standard_error(s.influence, w) for s in (direct, solved))
+        assert se == pytest.approx(wanted, rel=1e-5, abs=1e-9 * direct.value, nan_ok=True)
 
 
 def test_looser_tolerance_takes_fewer_products():

@@ -49,7 +49,18 @@ def problem(rng, default):
     return y, q, options
 
 
-def iterate(y, q, kernel, bandwidth, regularization=None, sample_weight=None, label_kernel=None):
+def iterate(
+    y,
+    q,
+    kernel,
+    bandwidth,
+    regularization=None,
+    sample_weight=None,
+    label_kernel=None,
+    *,
+    tol=1e-10,
+    solver=_core.Solver.iterate,
+):
     """`method="exact"` by iteration, however few rows there are."""
     weight = float(len(y)) if sample_weight is None else sample_weight.sum()
     ell = check_label_kernel(label_kernel, q.shape[1])
@@ -57,8 +68,8 @@ def iterate(y, q, kernel, bandwidth, regularization=None, sample_weight=None, la
         *(q, y, sample_weight, None if ell is None else ell.factor),
         kernel=_core.Kernel(kernel, bandwidth),
         ridge=(weight**-0.25 if regularization is None else regularization) * weight,
-        tol=1e-10,
-        solver=_core.Solver.iterate,
+        tol=tol,
+        solver=solver,
         full=True,
         n_threads=1,
         progress=None,

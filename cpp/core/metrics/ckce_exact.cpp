@@ -63,7 +63,7 @@ std::optional<Solution> ckce_by_iteration(const Kernel& kernel, const Samples& s
 
   // The value is known up to 2 |sigma| |rho| + |rho|^2 / (4 ridge), where rho and sigma are what is
   // left of the systems for V = W R and Y = W V.
-  const ConjugateGradients v(
+  ConjugateGradients v(
       weighted, preconditioner, r, ridge, parallel,
       [&](const auto& cg) {
         const double rho = cg.rest.data().norm();
@@ -77,7 +77,7 @@ std::optional<Solution> ckce_by_iteration(const Kernel& kernel, const Samples& s
   const double x_norm = v.x.data().norm();
   Solution solution;
   bool settled = false;
-  const ConjugateGradients y(
+  ConjugateGradients y(
       weighted, preconditioner, v.x, ridge, parallel,
       [&](const auto& cg) {
         const double sigma = cg.rest.data().norm();
@@ -95,6 +95,23 @@ std::optional<Solution> ckce_by_iteration(const Kernel& kernel, const Samples& s
   solution.iterations = v.iterations + y.iterations;
   if (!full) return solution;
 
+  // The influence is linear in rho, the value is not: where `tol` is loose, rho is solved for, too.
+  const double enough = std::max(1e-5 * std::sqrt(ridge * value), round_off * r_norm);
+  if (rho > enough) {
+    v.kx = y.x = Panels();
+    const auto solve = [&](Panels& rest, double least) {
+      ConjugateGradients more(
+          weighted, preconditioner, rest, ridge, parallel,
+          [&](const auto& cg) { return cg.rest.data().norm() <= least; }, most);
+      solution.iterations += more.iterations;
+      rest = std::move(more.rest);
+      return more;
+    };
+    const Panels moved = solve(v.rest, enough).x;
+    v.x.data() += moved.data();
+    y.rest.data() += moved.data();
+    y.kx.data() += solve(y.rest, 1e-9 * x_norm).kx.data();
+  }
   solution.influence.resize(samples.n());
   for (Index i = 0; i < samples.n(); ++i) solution.influence[i] = v.x.row(i).dot(y.kx.row(i));
   finish_influence(solution.influence, samples, 2.0 * total_weight(samples) * ridge);
