@@ -120,3 +120,28 @@ def test_refused_before_anything_is_computed(monkeypatch, name):
     data = {"evaluate": q, "compare": {"a": q, "b": q[::-1]}}[name]
     with pytest.raises(MemoryError, match=r"method='exact' with n = 300, m = 3 needs about .* GB"):
         getattr(ckce, name)(y, data)
+
+
+#: Megabytes measured by studies/prices.py, of calls whose smaller parts alone would fit.
+MEASURED = {
+    "a factor that gives way to the kernel itself": (ckce.evaluate, (20_000, 100), 347, "cholesky"),
+    "the factors of two models": (ckce.compare, (20_000, 100), 435, "cholesky"),
+    "the smoother of few rows": (ckce.evaluate, (50, 20_000), 453, "the smoother"),
+    "the sums of label sets": (
+        ckce.calibration_test,
+        (20_000, 100),
+        517,
+        "a test by method='chole",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_the_price_of_a_whole_call(monkeypatch, name):
+    function, (n, m), megabytes, word = MEASURED[name]
+    y, q, _ = constant_rows(n, m)
+    data = {"a": q, "b": q} if function is ckce.compare else q
+    monkeypatch.setattr(_memory, "available_memory", lambda: 0.8e6 * megabytes)
+    monkeypatch.setattr(_memory, "SMALL", 0.7e6 * megabytes)  # what is below is tried
+    with pytest.raises(MemoryError, match=word):
+        function(y, data, bandwidth=0.5, n_threads=2)

@@ -6,6 +6,7 @@ from catalogue import Q, W, Y, changed, kernel, scaled
 from shared import sample
 
 import ckce
+from ckce import _core
 from ckce._input.words import InputError, InputTypeError, shown
 
 
@@ -210,3 +211,14 @@ def test_a_list_of_strings_and_numbers_keeps_its_kinds():
             ckce.estimate(y, q, groups=[*ids[:i], wrong, *ids[i + 1 :]])
     mixed = [i % 20 if i % 2 else f"{i % 20 + 1}" for i in range(60)]
     assert ckce.estimate(y, q, groups=mixed).n_groups == 20
+
+
+def test_the_core_refuses_rows_without_columns():
+    """A look at the first column would read past the end; the Python door never lets them in."""
+    labels = np.zeros(3, np.int64)
+    for call in (
+        lambda q: _core.validate(q, labels, sum_tolerance=1e-6, n_threads=1),
+        lambda q: _core.top_k(q, labels, k=1, sum_tolerance=1e-6, n_threads=1),
+    ):
+        with pytest.raises(TypeError, match="of at least one column"):
+            call(np.empty((3, 0)))

@@ -26,7 +26,8 @@ using Weights = std::optional<Row>;
 using Factor = std::optional<Doubles>;
 
 inline Probs view_probs(const py::array& array) {
-  if (array.ndim() != 2) throw py::type_error("probs must be 2-D");
+  if (array.ndim() != 2 || array.shape(1) < 1)
+    throw py::type_error("probs must be 2-D, of at least one column");
   Probs probs;
   switch (array.dtype().char_()) {
     case 'e':

@@ -55,6 +55,8 @@ void bind_two_classes(py::module_& module) {
       py::arg("progress"));
   module.def("price_two_classes", &price_two_classes, py::kw_only(), py::arg("kernel"),
              py::arg("n"), py::arg("full"));
+  module.def("price_resamples", &price_resamples, py::kw_only(), py::arg("kernel"), py::arg("n"),
+             py::arg("n_resamples"), py::arg("table"));
 }
 
 }  // namespace ckce

@@ -28,6 +28,7 @@ BinaryPrice binary_price(const Grid& grid, double n, Depth depth) {
   price.state = 24.0 * rank + CellSums::price(std::min(cells, n / (k + 1.0)), grid.nodes, depth) +
                 128.0 * cells;
   price.solve = solve_price(cells, rank, grid.nodes, depth);
+  price.rank = rank;
   return price;
 }
 

@@ -23,6 +23,7 @@ namespace ckce {
 struct BinaryPrice {
   double state = 0.0;
   double solve = 0.0;
+  double rank = 0.0;  // of the cells, at most
 };
 BinaryPrice binary_price(const Grid& grid, double n, Depth depth);
 // Bytes that `solve_cells` takes for these sums.

@@ -1,5 +1,6 @@
 #include "core/binary/two_classes.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -58,6 +59,11 @@ double price_two_classes(const Kernel& kernel, double n, bool full) {
   const BinaryPrice price =
       binary_price(Grid(kernel.bandwidth()), n, full ? Depth::kEstimate : Depth::kValue);
   return price.state + price.solve + (full ? 8.0 * n : 0.0);
+}
+
+double price_resamples(const Kernel& kernel, double n, double n_resamples, double table) {
+  const BinaryPrice price = binary_price(Grid(kernel.bandwidth()), n, Depth::kEstimate);
+  return price.state + price.solve + 8.0 * std::min(table, price.rank * n_resamples);
 }
 
 }  // namespace ckce

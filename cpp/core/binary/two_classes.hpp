@@ -25,5 +25,7 @@ Matrix resample_two_classes(const Kernel& kernel, const Samples& samples, double
 
 // Bytes that a solve of n rows takes at most.
 double price_two_classes(const Kernel& kernel, double n, bool full);
+// The same for label sets that are drawn.
+double price_resamples(const Kernel& kernel, double n, double n_resamples, double table);
 
 }  // namespace ckce

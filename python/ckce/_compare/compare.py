@@ -30,6 +30,7 @@ from ckce._metrics.miscalibration import (
     Miscalibration,
     miscalibration_beside,
     miscalibration_fields,
+    refuse_without_memory,
 )
 from ckce._metrics.score_table import score_values
 from ckce._metrics.scores import scores_of
@@ -45,7 +46,6 @@ from ckce._problem import (
     median_of,
     part,
     progress_bar,
-    refuse_without_memory,
 )
 from ckce._results import standard_error
 
@@ -192,8 +192,7 @@ def compare(
     )
     partitions = check_segments(by, y_true, sample_weight)
     problems = shared_problems(models, settings)
-    for problem in problems.values():
-        refuse_without_memory(problem)
+    refuse_without_memory(problems.values())
     evaluated: dict[str, Evaluated] = {}
     with progress_bar(progress, f"compare {len(models)} models") as report:
         for name, problem in problems.items():

@@ -51,11 +51,17 @@ class Cholesky(Method):
     def price(self, rows: Rows, full: bool, metric: str = "ckce") -> float:
         """The factor and the sums; without a rank it takes what there is, see `features`."""
         n, m = rows.shape
-        rank = float(min(768 if self.rank is None else self.rank, n))
-        return n * rank + max(
+        rank = self.n_features(rows)
+        return self.kept(rows) + max(
             2 * in_panels(n) * m + (n**2 if n <= m and n <= min(2 * rank, 4096) else 0),
             price_of_features(rows, rank, full),
         )
+
+    def n_features(self, rows: Rows) -> float:
+        return float(min(768 if self.rank is None else self.rank, rows.shape[0]))
+
+    def kept(self, rows: Rows) -> float:
+        return rows.shape[0] * self.n_features(rows)
 
     def words(self, metric: str, n: int, m: int, seed: int) -> dict[str, str]:
         words = {

@@ -120,13 +120,13 @@ class Fourier(Method):
     def price(self, rows: Rows, full: bool, metric: str = "ckce") -> float:
         """The sums over the rows; K of fewer rows than features, made of all of them at once."""
         n, m = rows.shape
-        d = m + 2.0 * self.count
+        d = self.n_features(rows)
         if n >= d or metric == "jkce":
             return price_of_features(rows, d, full)
         return max(n * (m + d) + n**2, price_of_gram(n, rows.n_threads, full))
 
-    def columns(self, m: int) -> int:
-        return m + 2 * self.count
+    def n_features(self, rows: Rows) -> float:
+        return rows.shape[1] + 2.0 * self.count
 
     def words(self, metric: str, n: int, m: int, seed: int) -> dict[str, str]:
         words = {"D": str(self.count), "p": self.precision}

@@ -96,12 +96,12 @@ class Landmarks(Method):
     def price(self, rows: Rows, full: bool, metric: str = "ckce") -> float:
         """The points and the sums; before, what chooses the points."""
         n, m = rows.shape
-        r = float(self.count if self.given else min(self.count, n))
+        r = self.n_features(rows)
         choosing = 0.0 if self.given else n * r + 2 * in_panels(n) * m
         return max(choosing, r * (3.0 * m + 2.0 * r) + price_of_features(rows, r, full))
 
-    def columns(self, m: int) -> int:
-        return self.count
+    def n_features(self, rows: Rows) -> float:
+        return float(self.count if self.given else min(self.count, rows.shape[0]))
 
     def words(self, metric: str, n: int, m: int, seed: int) -> dict[str, str]:
         words = {"landmarks": self.name}

@@ -125,9 +125,13 @@ class Method:
         """Doubles that a call needs beyond its input, at most."""
         raise NotImplementedError
 
-    def columns(self, m: int) -> int:
-        """Of Phi, at most, where the features do not depend on the rows."""
-        return m
+    def n_features(self, rows: Rows) -> float:
+        """Features that it has for these rows, at most."""
+        return float(rows.shape[1])
+
+    def kept(self, rows: Rows) -> float:
+        """Doubles of its features, which a problem keeps for the next call."""
+        return 0.0
 
     def words(self, metric: str, n: int, m: int, seed: int) -> dict[str, str]:
         """Its part of a signature."""

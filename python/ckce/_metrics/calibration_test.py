@@ -378,7 +378,11 @@ def _resample(
 ) -> tuple[NDArray[np.float64], int | None]:
     """The statistics of the labels and of those that are drawn, and the number of features."""
     samples = problem.samples
-    problem.check_memory(full=False)
+    check_memory(
+        _price(problem, count),
+        f"a test by method={problem.method.word!r} with n = {samples.n}, m = {samples.m}",
+        "draw fewer label sets, or pass ckce.Fourier(n_frequencies) or ckce.Cholesky(rank=r)",
+    )
     with progress_bar(progress, f"calibration test {problem.method.word}") as report:
         if isinstance(problem.method, Exact):
             return _resample_two_classes(problem, count, report), None
@@ -395,6 +399,26 @@ def _resample(
             progress=part(report, 0.3, 1.0),
         )
     return statistics, features.n_features
+
+
+def _price(problem: Problem, count: int) -> float:
+    """Bytes of a test: features, then rows of them and the sums of the label sets of one round."""
+    rows, method = problem.rows, problem.method
+    n, m = rows.shape
+    sets = 96.0 * count
+    if isinstance(method, Exact):
+        if not rows.could_be_a_line:
+            return 0.0  # refused for another reason
+        kernel = rows.core_kernel
+        return sets + _core.price_resamples(kernel=kernel, n=n, n_resamples=count, table=_TABLE)
+    d = method.n_features(rows)
+    with_t = d * m > 4 * n
+    whole = with_t and 2 * (d + m) * n <= _TABLE
+    width = 2 * d if with_t else d
+    loaded = (n if whole else 512) * (width + 2 * m)
+    sums = width * m if whole else width * m * (1 + min(max(1, _TABLE // (width * m)), count + 1))
+    drawing = method.kept(rows) + 2 * d * d + loaded + sums
+    return sets + 8.0 * max(drawing, method.price(rows, False))
 
 
 def _resample_two_classes(

@@ -12,7 +12,11 @@ from ckce._metrics.calibration_test import CalibrationTest, check_test, of_test,
 from ckce._metrics.ece import TITLES, VARIANTS, EceEstimate, ece_estimate_of
 from ckce._metrics.estimate import Estimate, ckce_fields, estimate_of
 from ckce._metrics.jkce import JkceEstimate, jkce_estimate_of
-from ckce._metrics.miscalibration import Miscalibration, miscalibration_beside
+from ckce._metrics.miscalibration import (
+    Miscalibration,
+    miscalibration_beside,
+    refuse_without_memory,
+)
 from ckce._metrics.score_table import Scores, score_lines, score_values, told_scores
 from ckce._metrics.scores import BrierDecomposition, brier_decomposition_of, scores_of
 from ckce._metrics.segments import Segments, segments_of
@@ -23,7 +27,6 @@ from ckce._problem import (
     check_reduction,
     check_settings,
     problem_of,
-    refuse_without_memory,
 )
 from ckce._results import (
     FEW_ROWS,
@@ -157,7 +160,7 @@ def evaluate(
         ranked=True,
     )
     problem = problem_of("ckce", samples, settings)
-    refuse_without_memory(problem)
+    refuse_without_memory([problem])
     scores = scores_of(samples, threads)
     ece: dict[str, Any] = {
         f"ece_{variant}": ece_estimate_of(samples, threads, variant=variant, n_bins=n_bins)

@@ -170,7 +170,7 @@ def _price(problem: Problem, debias: bool, through_kernel: bool) -> float:
     panels = in_panels(n) * m
     if isinstance(method, Exact) and problem.kernel.has_bandwidth and n > max(m, WHOLE_LIMIT):
         return method.price(rows, debias) + (7 if through_kernel else 2) * panels
-    d = float(method.columns(m))
+    d = method.n_features(rows)
     by_rows = n < d or (isinstance(method, Exact) and problem.kernel.has_bandwidth)
     if by_rows:
         features = 0.0 if isinstance(method, Exact) else 3.0 * n * d

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from ckce import _core
 from ckce._input import check_level, check_memory, check_samples
 from ckce._methods import Landmarks, choose_points, pool_of
+from ckce._methods.method import in_panels
 from ckce._problem import (
     Bandwidth,
     ClassWise,
@@ -327,7 +329,7 @@ def smoother_features(problem: Problem) -> _core.Features:
             f"y_prob must have at least 2 rows for miscalibration, got {samples.n} of weight "
             f"{samples.weight:g}: a row alone has no neighbour"
         )
-    _check_memory(problem)
+    check_smoother(problem)
     pool = pool_of([samples.probs], POOL)
     kernels = (problem.kernel.core(gamma), _core.Kernel("gaussian", gamma / FINE))
     maps = []
@@ -412,13 +414,27 @@ def worded(problem: Problem, found: _core.Miscalibration, level: float) -> Misca
     )
 
 
-def _check_memory(problem: Problem) -> None:
+def check_smoother(problem: Problem, beside: float = 0.0) -> None:
+    """Refuse a smoother that does not fit into memory, `beside` other bytes."""
     n, m = problem.samples.n, problem.samples.m
-    pool = float(min(n, POOL))
+    pool = min(n, POOL)
     d = sum(min(count, pool) for count in LANDMARKS)
     threads = min(problem.n_threads, math.ceil(n / 1024))
-    block = (136.0 + min(n, 1024)) * (2 * d + 9 * m)
-    sums = 4 * d * d + 8 * d * m
-    doubles = 5.0 * n + pool * (d + 3 * m) + 2 * sums + threads * (block + sums)
+    blocks = threads * (136.0 + min(n, 1024)) * (8 * m + 3 * d)
+    choosing = in_panels(pool) * (4.0 * m + d)
+    doubles = 5.0 * n + max(choosing, blocks + d * (15.0 * m + 6 * d))
     what = f"the smoother with n = {n}, m = {m}"
-    check_memory(8.0 * doubles, what, "pass reduction=ckce.TopK(k), which needs k + 1 classes")
+    advice = "pass reduction=ckce.TopK(k), which needs k + 1 classes"
+    check_memory(8.0 * doubles + beside, what, advice)
+
+
+def refuse_without_memory(problems: Iterable[Problem]) -> None:
+    """Refuse what evaluating these problems would be refused for, before anything is computed."""
+    problems = list(problems)
+    factors = [8.0 * problem.method.kept(problem.rows) for problem in problems]
+    for problem, own in zip(problems, factors, strict=True):
+        others = sum(factors) - own
+        for each in (problem, problem.of_jkce()):
+            next(iter(each.parts)).check_memory(full=True, beside=others)
+        if not isinstance(problem.reduction, ClassWise):
+            check_smoother(problem, sum(factors))

@@ -17,7 +17,6 @@ from ckce._problem.problem import (
     Settings,
     check_settings,
     problem_of,
-    refuse_without_memory,
     settle,
 )
 from ckce._problem.progress import Progress, part, progress_bar

@@ -17,7 +17,7 @@ from ckce._input import (
     check_threads,
     digest,
 )
-from ckce._methods import Method, Rows, check_method, choose_method
+from ckce._methods import Cholesky, Method, Rows, better_method, check_method, choose_method
 from ckce._problem import bandwidth as bandwidths
 from ckce._problem.bandwidth import Bandwidth, check_bandwidth_option
 from ckce._problem.label_kernel import LabelKernel, check_label_kernel
@@ -125,14 +125,26 @@ class Problem:
         """JKCE of the same data, by the same method, kernel and bandwidth."""
         return replace(self, metric="jkce", method=self.method.of_jkce())
 
-    def check_memory(self, full: bool) -> None:
-        """Refuse a problem whose matrices do not fit into memory."""
+    def price(self, full: bool) -> float:
+        """Bytes that a call needs beyond its input, at most."""
+        rows = self.rows
+        n, m = rows.shape
+        if self.kernel.gram is not None:
+            return 8.0 * 4.0 * n**2
+        if not (self.auto and isinstance(self.method, Cholesky)) or self.metric == "jkce":
+            return 8.0 * self.method.price(rows, full, self.metric)
+        # A factor that misses too much gives way to another method, and is kept.
+        way = self.method.kept(rows) + better_method(n, m).price(rows, True)
+        return 8.0 * max(self.method.price(rows, True), way)
+
+    def check_memory(self, full: bool, beside: float = 0.0) -> None:
+        """Refuse a problem whose matrices do not fit into memory, `beside` other bytes."""
         n, m = self.samples.n, self.samples.m
         advice = self.method.advice
-        doubles = self.method.price(self.rows, full, self.metric)
         if self.kernel.gram is not None:
-            doubles, advice = 4.0 * n**2, "use a named kernel, which needs no Gram matrix"
-        check_memory(8.0 * doubles, f"method={self.method.word!r} with n = {n}, m = {m}", advice)
+            advice = "use a named kernel, which needs no Gram matrix"
+        what = f"method={self.method.word!r} with n = {n}, m = {m}"
+        check_memory(self.price(full) + beside, what, advice)
 
     @property
     def signature(self) -> Signature:
@@ -160,12 +172,6 @@ class Problem:
         if samples.prepared is not None:
             words["in"] = samples.prepared
         return Signature(self.metric, words)
-
-
-def refuse_without_memory(problem: Problem) -> None:
-    """Refuse what CKCE and JKCE of a problem would be refused for, before anything is computed."""
-    for each in (problem, problem.of_jkce()):
-        next(iter(each.parts)).check_memory(full=True)
 
 
 @dataclass(frozen=True)
