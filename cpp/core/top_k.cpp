@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 #include <vector>
@@ -12,9 +13,50 @@
 namespace ckce {
 namespace {
 
-constexpr Index kGroups = 64;       // column j is in group j % kGroups
-constexpr Index kAtOnce = 32;       // entries that are compared with the bar at a time
-constexpr Index kFewEntries = 128;  // up to here comparing all pairs beats sorting
+constexpr Index kGroups = 64;         // column j is in group j % kGroups
+constexpr Index kAtOnce = 64;         // entries that are compared with the bar at a time
+constexpr Index kExpectedOfThem = 4;  // reach it; more are rare and cost a branch
+constexpr Index kFewEntries = 128;    // up to here comparing all pairs beats sorting
+
+// Bit i: entry i reaches the bar, of as many entries as a register holds.
+#if defined(__AVX512F__)
+constexpr Index kRegisterBytes = 64;
+inline std::uint64_t reach(const float* entries, float bar) {
+  return _mm512_cmp_ps_mask(_mm512_loadu_ps(entries), _mm512_set1_ps(bar), _CMP_GE_OQ);
+}
+inline std::uint64_t reach(const double* entries, double bar) {
+  return _mm512_cmp_pd_mask(_mm512_loadu_pd(entries), _mm512_set1_pd(bar), _CMP_GE_OQ);
+}
+#elif defined(__AVX__)
+constexpr Index kRegisterBytes = 32;
+inline std::uint64_t reach(const float* entries, float bar) {
+  const __m256 mask = _mm256_cmp_ps(_mm256_loadu_ps(entries), _mm256_set1_ps(bar), _CMP_GE_OQ);
+  return static_cast<unsigned>(_mm256_movemask_ps(mask));
+}
+inline std::uint64_t reach(const double* entries, double bar) {
+  const __m256d mask = _mm256_cmp_pd(_mm256_loadu_pd(entries), _mm256_set1_pd(bar), _CMP_GE_OQ);
+  return static_cast<unsigned>(_mm256_movemask_pd(mask));
+}
+#elif defined(__SSE2__)
+constexpr Index kRegisterBytes = 16;
+inline std::uint64_t reach(const float* entries, float bar) {
+  return static_cast<unsigned>(
+      _mm_movemask_ps(_mm_cmpge_ps(_mm_loadu_ps(entries), _mm_set1_ps(bar))));
+}
+inline std::uint64_t reach(const double* entries, double bar) {
+  return static_cast<unsigned>(
+      _mm_movemask_pd(_mm_cmpge_pd(_mm_loadu_pd(entries), _mm_set1_pd(bar))));
+}
+#else
+constexpr Index kRegisterBytes = 8;
+template <class T>
+std::uint64_t reach(const T* entries, T bar) {
+  std::uint64_t bits = 0;
+  for (std::size_t i = 0; i < kRegisterBytes / sizeof(T); ++i)
+    bits |= std::uint64_t{entries[i] >= bar} << i;
+  return bits;
+}
+#endif
 
 // The k largest entries of a row. The k-th largest of the maxima of groups of columns is a bar that
 // at least k entries reach, and rarely many more: these are the candidates. If they are too many
@@ -25,25 +67,21 @@ class Selection {
   explicit Selection(Index k)
       : k_(k),
         capacity_(std::max(2 * k, 2 * kFewEntries)),
-        values_(as_size(capacity_ + kAtOnce)),
-        columns_(as_size(capacity_ + kAtOnce)),
+        columns_(as_size(capacity_ + kAtOnce + kExpectedOfThem)),
+        values_(as_size(kFewEntries)),
         ranks_(as_size(kFewEntries)),
         placed_(as_size(std::max(k, kFewEntries))) {}
 
   // `sum` is not finite if an entry is not.
   void select(const T* row, Index m, double& sum, double& smallest) {
+    row_ = row;
     size_ = 0;
     in_column_order_ = true;
-    const T bar = look(row, m, sum, smallest);
+    bar_ = look(row, m, sum, smallest);
     Index j = 0;
-    bar_ = bar;
-    for (; j + kAtOnce <= m; j += kAtOnce) {
-      Bits reach = reaching(row + j, bar_);
-      for (; reach != 0; reach &= reach - 1) add(row, j + lowest_bit(reach));
-      if (size_ > capacity_) drop();
-    }
+    for (; j + kAtOnce <= m; j += kAtOnce) add_reaching(j);
     for (; j < m; ++j)
-      if (row[j] >= bar_) add(row, j);
+      if (row[j] >= bar_) columns_[as_size(size_++)] = j;
   }
 
   // Writes k + 1 entries, and tells the rank of a label.
@@ -58,16 +96,29 @@ class Selection {
       rest -= kept[j];
     }
     kept[k_] = std::max(rest, 0.0);
-    Index rank = k_;
+    Count rank = static_cast<Count>(k_);
     for (Index i = 0; i < size_; ++i)
-      if (columns_[as_size(i)] == label) rank = in_column_order_ ? ranks_[as_size(i)] : i;
-    return std::min(rank, k_);
+      if (columns_[as_size(i)] == label)
+        rank = in_column_order_ ? ranks_[as_size(i)] : static_cast<Count>(i);
+    return std::min<Index>(rank, k_);
   }
 
  private:
   using Count = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
-  using Bits = std::make_unsigned_t<Count>;
   using Groups = Eigen::Array<T, kGroups, 1>;
+
+#if defined(__GNUC__)
+  static constexpr Index kLane = 64 / sizeof(T);
+  typedef T Lane __attribute__((vector_size(64)));
+  typedef Count Counts __attribute__((vector_size(64)));
+  static Counts ones(Counts mask) { return -mask; }
+#else
+  static constexpr Index kLane = 1;
+  using Lane = T;
+  using Counts = Count;
+  static Counts ones(bool mask) { return mask; }
+#endif
+  static_assert(kFewEntries % kLane == 0 && kGroups / 2 % kLane == 0, "whole lanes");
 
   // Sum and smallest entry; a bar that at least k entries reach.
   T look(const T* row, Index m, double& sum, double& smallest) {
@@ -102,23 +153,23 @@ class Selection {
     return bar;
   }
 
-  // Bit i: entry i of kAtOnce reaches the bar.
-  static Bits reaching(const T* entries, T bar) {
-#if defined(__AVX512F__)
-    if constexpr (std::is_same_v<T, float>) {
-      const __m512 least = _mm512_set1_ps(bar);
-      const auto half = [&](Index i) -> Bits {
-        return _mm512_cmp_ps_mask(_mm512_loadu_ps(entries + i), least, _CMP_GE_OQ);
-      };
-      return half(0) | half(16) << 16;
+  // The candidates among kAtOnce entries from j on.
+  void add_reaching(Index j) {
+    constexpr Index kStep = kRegisterBytes / static_cast<Index>(sizeof(T));
+    std::uint64_t bits = 0;
+    for (Index i = 0; i < kAtOnce; i += kStep) bits |= reach(row_ + j + i, bar_) << i;
+    Index* next = columns_.data() + size_;
+    for (Index i = 0; i < kExpectedOfThem; ++i) {  // without a branch; what is too much is ignored
+      const bool any = bits != 0;
+      next[i] = j + lowest_bit(bits | std::uint64_t{1} << 63);
+      size_ += any;
+      bits &= bits - 1;
     }
-#endif
-    Bits reach = 0;
-    for (Index i = 0; i < kAtOnce; ++i) reach |= entries[i] >= bar ? Bits{1} << i : Bits{0};
-    return reach;
+    for (; bits != 0; bits &= bits - 1) columns_[as_size(size_++)] = j + lowest_bit(bits);
+    if (size_ > capacity_) drop();
   }
 
-  static Index lowest_bit(Bits bits) {
+  static Index lowest_bit(std::uint64_t bits) {
 #if defined(__GNUC__)
     return __builtin_ctzll(bits);
 #else
@@ -128,84 +179,77 @@ class Selection {
 #endif
   }
 
-  void add(const T* row, Index j) {
-    values_[as_size(size_)] = row[j];
-    columns_[as_size(size_)] = j;
-    ++size_;
-  }
+  struct Candidate {
+    T value;
+    Index column;
+  };
 
-  bool before(Index a, Index b) const {
-    const T x = values_[as_size(a)];
-    const T y = values_[as_size(b)];
-    return x > y || (x == y && columns_[as_size(a)] < columns_[as_size(b)]);
-  }
-
-  // The order of the candidates as far as the k-th.
-  std::vector<Index> best_first(bool sorted) const {
-    std::vector<Index> order(as_size(size_));
-    for (Index i = 0; i < size_; ++i) order[as_size(i)] = i;
-    const auto less = [&](Index a, Index b) { return before(a, b); };
+  // The first k candidates, in any order or theirs. Values are read once: another thread may write
+  // into the row, and their order must hold all the same.
+  std::vector<Candidate> keep_best(bool sorted) {
+    std::vector<Candidate> best(as_size(size_));
+    for (std::size_t i = 0; i < best.size(); ++i) best[i] = {row_[columns_[i]], columns_[i]};
+    const auto before = [](const Candidate& a, const Candidate& b) {
+      return a.value > b.value || (a.value == b.value && a.column < b.column);
+    };
     const Index kept = std::min(k_, size_);
-    if (kept < size_) std::nth_element(order.begin(), order.begin() + kept, order.end(), less);
-    order.resize(as_size(kept));
-    if (sorted) std::sort(order.begin(), order.end(), less);
-    return order;
-  }
-
-  void take(const std::vector<Index>& order) {
-    std::vector<T> values(order.size());
-    std::vector<Index> columns(order.size());
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      values[i] = values_[as_size(order[i])];
-      columns[i] = columns_[as_size(order[i])];
-    }
-    std::copy(values.begin(), values.end(), values_.begin());
-    std::copy(columns.begin(), columns.end(), columns_.begin());
-    size_ = static_cast<Index>(order.size());
+    if (kept < size_) std::nth_element(best.begin(), best.begin() + kept, best.end(), before);
+    best.resize(as_size(kept));
+    if (sorted) std::sort(best.begin(), best.end(), before);
+    for (std::size_t i = 0; i < best.size(); ++i) columns_[i] = best[i].column;
+    size_ = kept;
     in_column_order_ = false;
+    return best;
   }
 
   void drop() {
-    take(best_first(false));
-    const T least = *std::min_element(values_.begin(), values_.begin() + size_);
+    T least = std::numeric_limits<T>::infinity();
+    for (const Candidate& each : keep_best(false)) least = std::min(least, each.value);
     bar_ = std::nextafter(least, std::numeric_limits<T>::infinity());  // an equal one is too late
   }
 
-  // ranks_[i]: how many come before i; of equal ones the first does. O(count^2), without branches
+  // ranks_[i]: how many come before i; of equal ones the first does. O(count^2), without branches.
+  // Reads whole lanes: entries behind `count` are -inf.
   void count_ranks(const T* values, Index count) {
-    Count* ranks = ranks_.data();
-    for (Index j = 0; j < count; ++j) {
-      const T x = values[j];
-      Count behind = 0;
-      for (Index i = 0; i < j; ++i) {
-        const auto larger = static_cast<Count>(x > values[i]);
-        ranks[i] += larger;
-        behind += larger;
-      }
-      ranks[j] = static_cast<Count>(j) - behind;
+    for (Index begin = 0; begin < count; begin += kLane) {
+      Lane lane;
+      std::memcpy(&lane, values + begin, sizeof lane);
+      Count places[kLane];
+      for (Index i = 0; i < kLane; ++i) places[i] = static_cast<Count>(begin + i);
+      Counts place, ranks{};
+      std::memcpy(&place, places, sizeof place);
+      const Index end = std::min(begin + kLane, count);
+      for (Index j = 0; j < begin; ++j) ranks += ones(values[j] >= lane);
+      for (Index j = begin; j < end; ++j)
+        ranks += ones((values[j] > lane) | ((values[j] == lane) & (static_cast<Count>(j) < place)));
+      for (Index j = end; j < count; ++j) ranks += ones(values[j] > lane);
+      std::memcpy(ranks_.data() + begin, &ranks, sizeof ranks);
     }
   }
 
   // A row whose NaN left fewer than k candidates is refused by its report.
   void place() {
+    for (Index i = 0; i < size_; ++i) values_[as_size(i)] = row_[columns_[as_size(i)]];
+    std::fill(values_.begin() + size_, values_.end(), -std::numeric_limits<T>::infinity());
     count_ranks(values_.data(), size_);
     std::fill(placed_.begin() + size_, placed_.begin() + std::max(k_, size_), T(0));
     for (Index i = 0; i < size_; ++i) placed_[as_size(ranks_[as_size(i)])] = values_[as_size(i)];
   }
 
   void sort() {
-    take(best_first(true));
     std::fill(placed_.begin(), placed_.end(), T(0));
-    std::copy(values_.begin(), values_.begin() + size_, placed_.begin());
+    T* next = placed_.data();
+    for (const Candidate& each : keep_best(true)) *next++ = each.value;
   }
 
   Index k_;
   Index capacity_;
+  const T* row_ = nullptr;
   Index size_ = 0;
   T bar_ = T(0);
   bool in_column_order_ = true;
+  std::vector<Index> columns_;  // of the candidates
   std::vector<T> values_;
-  std::vector<Index> columns_;
   std::vector<Count> ranks_;
   std::vector<T> placed_;
 };
