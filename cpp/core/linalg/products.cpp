@@ -1,5 +1,7 @@
 #include "core/linalg/products.hpp"
 
+#include "core/linalg/whole_registers.hpp"
+
 namespace ckce {
 
 void add_product(MatrixRef out, double scale, const In& a, const In& b) {
@@ -7,16 +9,14 @@ void add_product(MatrixRef out, double scale, const In& a, const In& b) {
 }
 
 void add_product_tn(MatrixRef out, double scale, const In& a, const In& b) {
-  out.noalias() += scale * a.transpose() * b;
+  add_tn(out, scale, a, b);
 }
 
 void add_product_nt(MatrixRef out, double scale, const In& a, const In& b) {
   out.noalias() += scale * a * b.transpose();
 }
 
-void add_gram(MatrixRef out, const In& a) {
-  out.selfadjointView<Eigen::Lower>().rankUpdate(a.transpose());
-}
+void add_gram(MatrixRef out, const In& a) { add_lower_gram(out, a); }
 
 void add_lower_product_tn(MatrixRef out, const In& a, const In& b) {
   out.triangularView<Eigen::Lower>() += a.transpose() * b;
