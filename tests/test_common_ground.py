@@ -9,7 +9,8 @@ from support.two_models import draw, temper, two_models
 import ckce
 from ckce import reference
 from ckce._compare.common_ground import ground_problems
-from ckce._compare.ground import EPS, Grounds
+from ckce._compare.ground import EPS, Grounds, PairGround
+from ckce._compare.verdict import Pair, judge
 from ckce._input import check_samples
 from ckce._problem import check_settings
 from ckce._results import standard_error
@@ -332,6 +333,20 @@ def test_coarse_balance_is_said():
     found = ckce.common_ground(y, a, b, bandwidth=0.2)
     assert found.resolution < 0.9
     assert "Miscalibration finer than half the bandwidth is not balanced here." in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("resolution", "second", "verdict"),
+    [(0.6, 0.49, "depends on settings"), (0.95, 0.49, "different"), (0.6, 0.30, "different")],
+)
+def test_a_small_change_is_no_verdict_where_the_balance_is_coarse(resolution, second, verdict):
+    ground = PairGround((0.5, second), (0.5 - second,) * 3, (0.001,) * 3, 0.5, resolution)
+    pair = Pair(("A", "B"), ground, (0.0, 1.0), None, 1000.0, 100)
+    (found,) = judge([pair], 0.95)
+    assert (found.verdict, found.better) == (verdict, "B" if verdict == "different" else None)
+    assert found.sentence.startswith("At equal predictions the values differ by 2 %") == (
+        verdict != "different"
+    )
 
 
 def test_many_classes_are_read_by_rank():

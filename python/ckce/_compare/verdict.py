@@ -15,6 +15,9 @@ from ckce._results import Facts, finite, form_of, interval, number, p_value, per
 LEAST_SHARE = 0.10
 #: Resolution below which the balance is said to be coarse.
 LEAST_RESOLUTION = 0.9
+#: Share of the larger value that a difference must have where the balance is coarse: what is not
+#: balanced made differences of up to a quarter between models with the same residual function.
+LEAST_CHANGE = 0.25
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,8 @@ class CommonGround:
         Share of the predictions' variety that both models have, from 0 to 1.
     resolution : float
         Share of the kernel at half the bandwidth that its landmarks capture: where it is below 0.9,
-        fine miscalibration is not balanced.
+        fine miscalibration is not balanced, and a difference below a quarter of the larger value
+        is no verdict.
     z : tuple of float
         difference / se of the three runs: base, with landmarks at a quarter of the bandwidth, with
         10 eps.
@@ -187,7 +191,7 @@ def _judge_one(
         shown = [p < 1 - level for p in adjusted]
         signs = {d > 0.0 for d in ground.differences}
         verdict = "depends on settings" if any(shown) else "not shown"
-        if all(shown) and len(signs) == 1:
+        if all(shown) and len(signs) == 1 and not _may_be_fine(ground):
             verdict, better = "different", pair.names[1] if difference > 0.0 else pair.names[0]
     assert verdict is not None
     low, high = interval(difference, se, level, pair.groups)
@@ -216,6 +220,12 @@ def _judge_one(
         signature=signature,
     )
     return dataclasses.replace(found, sentence=_sentence(found, pair, own))
+
+
+def _may_be_fine(ground: PairGround) -> bool:
+    """Whether miscalibration that is not balanced could make the whole difference."""
+    least = LEAST_CHANGE * max(ground.values)
+    return ground.resolution < LEAST_RESOLUTION and abs(ground.differences[0]) < least
 
 
 def _sentence(found: CommonGround, pair: Pair, own: bool) -> str:
@@ -268,6 +278,12 @@ def _not_shown(found: CommonGround, pair: Pair, own: bool) -> str:
 
 
 def _depends(found: CommonGround, pair: Pair, own: bool) -> str:
+    if found.p_holm < 1 - found.level and len({z > 0.0 for z in found.z}) == 1:
+        part = found.difference / max(found.first_value, found.second_value)
+        return (
+            f"At equal predictions the values differ by {100 * abs(part):.0f} %, and below "
+            f"{100 * LEAST_CHANGE:.0f} % fine miscalibration may be the reason: no verdict."
+        )
     return (
         f"The comparison at equal predictions depends on its settings (z = {_three(found.z)}): no "
         "verdict."
