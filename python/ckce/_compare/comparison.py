@@ -266,7 +266,7 @@ class Comparison:
         return differences(self.pairs, self.level, ax)
 
     def plot_pairs(self, ax: Axes | None = None) -> Axes:
-        """Matrix of the differences at equal predictions; those that are shown are bold."""
+        """Matrix of the differences at equal predictions; those that are shown have a colour."""
         from ckce._plots.pairs import matrix
 
         return matrix(self.names, self.pairs, ax)
@@ -299,7 +299,10 @@ class Comparison:
         shown = [(p.better, p.worse) for p in self.pairs if p.better and p.worse]
         return run_sensitivity(
             self._rerun,
-            pairs=shown or [(p.first, p.second) for p in self.pairs],
+            pairs=shown
+            or [
+                (p.second, p.first) if p.difference > 0 else (p.first, p.second) for p in self.pairs
+            ],
             shown=bool(shown),
             bandwidth=self.ground_bandwidth,
             regularization=self.regularization,

@@ -32,8 +32,8 @@ class Sensitivity:
     Attributes
     ----------
     pairs : tuple of pairs of str
-        The pairs (better, worse) that the comparison shows to be different; all pairs, in the order
-        of the ranking, if there are none.
+        The pairs (better, worse) that the comparison shows to be different; all pairs, by the signs
+        of their differences, if there are none.
     settings : tuple of Setting
         The settings that were run.
     differences : ndarray of shape (n_settings, n_pairs)

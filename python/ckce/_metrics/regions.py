@@ -136,7 +136,7 @@ def _region(
         observed=center + off,
         share=share,
         rows=rows,
-        words=_words(labels, center, center + off, share),
+        words=_words(labels, center, np.clip(center + off, 0.0, 1.0) + 0.0, share),
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ckce._plots.style import BLUE, GREY, ORANGE, canvas
+from ckce._plots.style import BLUE, GREY, ORANGE, canvas, strength
 from ckce._results import percent
 
 if TYPE_CHECKING:
@@ -50,12 +50,14 @@ def _draw(ax: Axes, shown: CorrectionCurve) -> None:
     tallest = max(float(shown.histogram.max()), 1e-12)
     edges = np.linspace(0, 1, len(shown.histogram) + 1)
     heights = _HEIGHT * shown.histogram / tallest
-    ax.stairs(heights, edges, fill=True, color=GREY, alpha=0.3, zorder=0, label="cases")
-    low, high = np.clip(shown.low, 0, 1), np.clip(shown.high, 0, 1)
-    ax.fill_between(shown.probability, low, high, color=BLUE, alpha=0.2, linewidth=0, zorder=2)
+    pale = {"alpha": strength(ax, 0.3), "zorder": 0}
+    ax.stairs(heights, edges, fill=True, color=GREY, label="cases", **pale)
+    low, high, frequency = (np.clip(x, 0, 1) for x in (shown.low, shown.high, shown.frequency))
+    pale = {"alpha": strength(ax, 0.2), "zorder": 2}
+    ax.fill_between(shown.probability, low, high, color=BLUE, linewidth=0, **pale)
     only: Any = {"marker": "o"} if len(shown.probability) == 1 else {}
     label = f"frequency, {percent(shown.level)} band"
-    ax.plot(shown.probability, shown.frequency, color=BLUE, zorder=3, label=label, **only)
+    ax.plot(shown.probability, frequency, color=BLUE, zorder=3, label=label, **only)
     ticks = np.linspace(0, 1, 6)
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xticks=ticks, yticks=ticks)
     ax.set_box_aspect(1)
@@ -92,6 +94,6 @@ def arrows(shown: CorrectionArrows, ax: Axes | None) -> Axes:
         ax.set_aspect("equal")
         ax.set(xlim=(-0.08, 1.08), ylim=(-0.09, 0.95))
         ax.axis("off")
-        words = f"orange: not 0 in a {percent(shown.level)} band over all arrows"
+        words = f"orange: the {percent(shown.level)} band over all arrows leaves out 0"
         ax.text(0.5, -0.08, words, ha="center", va="top", fontsize=7.5, color=GREY)
     return ax

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ckce._plots.style import background, canvas
+from ckce._plots.style import GREY, background, canvas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,18 +17,21 @@ if TYPE_CHECKING:
 
 
 def matrix(names: Sequence[str], pairs: Sequence[CommonGround], ax: Axes | None) -> Axes:
-    """Row minus column at equal predictions; the colour is the difference over its standard error."""
-    from matplotlib.colors import FuncNorm
+    """Row minus column at equal predictions; those that are shown have a colour, by their z."""
+    from matplotlib.colors import FuncNorm, ListedColormap
 
     count = len(names)
     z, differences, significant = _squares(names, pairs)
-    limit = max(5.0, float(np.nanmax(np.abs(z), initial=0.0)))
+    shown = np.where(significant, z, np.nan)
+    limit = max(5.0, float(np.nanmax(np.abs(shown), initial=0.0)))
     side = 1.8 + 0.42 * count
     with canvas((side + 0.6, side), ax) as (figure, given):
         ax = figure.add_subplot() if given is None else given
         # A square root keeps small differences visible beside one of 50 standard errors.
         norm = FuncNorm((_root, _square), vmin=-limit, vmax=limit)
-        image = ax.imshow(z, cmap="RdBu_r", norm=norm)
+        rest = np.where(np.isfinite(shown), np.nan, 0.0 * z)  # compared, and not shown
+        ax.imshow(rest, cmap=ListedColormap([GREY]), alpha=0.15)
+        image = ax.imshow(shown, cmap="RdBu_r", norm=norm)
         power = _power([pair.difference for pair in pairs if np.isfinite(pair.difference)])
         for row, column in np.argwhere(np.isfinite(z)):
             bold = bool(significant[row, column])
@@ -41,11 +44,11 @@ def matrix(names: Sequence[str], pairs: Sequence[CommonGround], ax: Axes | None)
                 va="center",
                 fontsize=6.5,
                 fontweight="bold" if bold else "normal",
-                color="white" if dark else ("black" if bold else "0.35"),
+                color=("white" if dark else "black") if bold else GREY,
             )
         _frame(ax, names)
         unit = f" in $10^{{-{power}}}$" if power else ""
-        title = f"CKCE at equal predictions, row minus column{unit}\nbold: a difference is shown"
+        title = f"CKCE at equal predictions{unit}\nrow minus column, coloured if shown"
         ax.set_title(title, fontsize=8, loc="left")
         bar: Any = figure.colorbar(image, ax=ax, shrink=0.7, pad=0.02)
         bar.set_ticks(_ticks(limit))

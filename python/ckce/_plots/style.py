@@ -55,3 +55,10 @@ def canvas(size: tuple[float, float], ax: Axes | None) -> Iterator[tuple[Any, Ax
 def background(ax: Axes) -> Any:
     """The colour behind the axes, also in dark styles."""
     return ax.get_facecolor()
+
+
+def strength(ax: Axes, alpha: float) -> float:
+    """An alpha that shows as well on dark backgrounds, where pale colours drown."""
+    from matplotlib.colors import to_rgb
+
+    return alpha if sum(to_rgb(background(ax))) > 1.5 else min(1.0, 1.7 * alpha)
