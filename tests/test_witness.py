@@ -1,5 +1,7 @@
 """Where a model is off: F and the correction against the literal formulas, bands, regions."""
 
+import math
+
 import numpy as np
 import pytest
 from shared import sample
@@ -7,6 +9,7 @@ from test_miscalibration import landmarks
 
 import ckce
 from ckce import _core, reference
+from ckce._results.student import student_factor, student_quantile
 
 METHODS = ("exact", "fourier", "cholesky", "landmarks")
 
@@ -139,7 +142,7 @@ def test_correction_is_the_twiced_smoother(m):
     e = (r - fit) / (1 - leverage)
     for groups in (None, np.arange(n) // 4):
         units = np.arange(n) if groups is None else groups
-        errors, variance = _core.correction_errors(
+        errors, variance, again, freedom = _core.correction_errors(
             q,
             y,
             None,
@@ -158,6 +161,18 @@ def test_correction_is_the_twiced_smoother(m):
         spread = np.sqrt((sums**2).sum(axis=0)).reshape(3, m)
         assert pytest.approx(spread, rel=0.03) == errors.std(axis=1).reshape(m, 3).T
         assert variance == pytest.approx(once[:3] ** 2 @ (q * (1 - q)), rel=1e-7)
+        assert again == pytest.approx((a @ fit.ravel()).reshape(n, m)[:3], rel=1e-7, abs=1e-10)
+        if groups is None:
+            squares, fourths = once[:3] ** 2 @ e**2, once[:3] ** 4 @ e**4
+            assert freedom == pytest.approx(2 * squares**2 / fourths, rel=1e-7)
+
+
+def test_bands_by_few_rows_are_wider_by_students_t():
+    factors = student_factor(3.0, np.array([2.0, 5.0, 50.0, 1e9]))
+    exact = [student_quantile(math.erf(3 / math.sqrt(2)), df) for df in (2.0, 5.0, 50.0)]
+    assert (factors[:3] >= np.array(exact) - 1e-9).all()
+    assert factors[:3] == pytest.approx(exact, rel=0.02)
+    assert factors[3] == pytest.approx(3.0, rel=1e-6)
 
 
 def planted(seed, n=4000):

@@ -72,7 +72,8 @@ void bind_miscalibration(py::module_& module) {
         const CorrectionErrors errors = run(n_threads, progress, [&](Parallel& parallel) {
           return correction_errors(features, samples, found, where, draws, seed, parallel);
         });
-        return py::make_tuple(to_numpy(errors.draws), to_numpy(errors.variance));
+        return py::make_tuple(to_numpy(errors.draws), to_numpy(errors.variance),
+                              to_numpy(errors.again), to_numpy(errors.freedom));
       },
       py::arg("probs"), py::arg("labels"), py::arg("weights"), py::kw_only(),
       py::arg("groups") = py::none(), py::arg("features"), py::arg("found"), py::arg("at"),

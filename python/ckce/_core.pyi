@@ -445,7 +445,7 @@ def correction_errors(
     seed: int,
     n_threads: int,
     progress: Progress,
-) -> tuple[Doubles, Doubles]: ...
+) -> tuple[Doubles, Doubles, Doubles, Doubles]: ...
 def witness_features(
     probs: Probs,
     labels: Labels,

@@ -161,13 +161,18 @@ Matrix inner_products(const Matrix& a, const Matrix& b, Index m) {
   return out;
 }
 
-// v_i = V_i'r_i, (rows, kShapes), with x turned into V
+// v_i = V_i'r_i. (rows, kShapes)
+Matrix scores_of(const Matrix& v, const In& r) {
+  Matrix out(r.rows(), kShapes);
+  for (Index l = 0; l < kShapes; ++l)
+    out.col(l) = v.middleCols(l * r.cols(), r.cols()).cwiseProduct(r).rowwise().sum();
+  return out;
+}
+
+// The same with x turned into V.
 Matrix shape_scores(Matrix& x, const In& phi, const Smoother& smoother, const In& r) {
   add_product(x, -1.0, phi, smoother.spread);
-  Matrix v(r.rows(), kShapes);
-  for (Index l = 0; l < kShapes; ++l)
-    v.col(l) = x.middleCols(l * r.cols(), r.cols()).cwiseProduct(r).rowwise().sum();
-  return v;
+  return scores_of(x, r);
 }
 
 // sum_l shape_l fit_l
@@ -431,19 +436,23 @@ CorrectionErrors correction_errors(const Features& features, const Samples& samp
   add_product(v_at, -1.0, phi, smoother.spread);
   const std::vector<Index> units = units_of(samples);
 
-  CorrectionErrors result{Matrix::Zero(at.n * m, draws), Matrix::Zero(at.n, m)};
+  CorrectionErrors result{Matrix::Zero(at.n * m, draws), Matrix::Zero(at.n, m),
+                          Matrix::Zero(at.n, m), Matrix::Zero(at.n, m)};
   Matrix& errors = result.draws;
   Matrix scores = Matrix::Zero(kShapes, draws);
+  Vector scores_again = Vector::Zero(kShapes);
+  Matrix squares = Matrix::Zero(at.n, m), fourths = squares;
   parallel.each(count_pieces(samples.n(), kBlock), [&] {
     return [&, block = Block<double>(features, std::min(kBlock, samples.n()))](Index task) mutable {
       block.load(samples, task * kBlock);
       Matrix x = shapes(block.q());
       const Matrix spreads =
           block.weights.asDiagonal() * (block.q() - block.q().cwiseAbs2()).cwiseMax(0.0);
-      Matrix e = -fitted_shapes(x, found.fit);
+      Matrix fitted = fitted_shapes(x, found.fit);
+      add_product(fitted, 1.0, block.phi(), found.coefficients);
       block.turn_into_residuals();
-      e += block.q();
-      add_product(e, -1.0, block.phi(), found.coefficients);
+      Matrix e = block.q() - fitted;
+      fitted = block.weights.asDiagonal() * fitted;
       const Matrix z = product(block.phi(), smoother.root);
       // What a row leaves without its own label; a copy of weight w varies by sqrt(w).
       const Vector scale =
@@ -457,6 +466,7 @@ CorrectionErrors correction_errors(const Features& features, const Samples& samp
       const Matrix signs_by_row = signs.transpose();
       Matrix near = Matrix::Zero(at.n, block.rows);  // A1 between those asked for and these rows
       add_product_nt(near, 1.0, z_at, z);
+      const Matrix again = product(near, fitted);
       Matrix part(at.n, draws);
       Matrix of_block(at.n * m, draws);
       for (Index j = 0; j < m; ++j) {
@@ -465,11 +475,21 @@ CorrectionErrors correction_errors(const Features& features, const Samples& samp
         of_block.middleRows(j * at.n, at.n) = part;
       }
       const Matrix score_part = product_tn(v, signs_by_row);
-      const Matrix variance = product(near.cwiseAbs2(), spreads);
+      const Vector score_again = scores_of(x, fitted).colwise().sum().transpose();
+      near = near.cwiseAbs2().eval();
+      const Matrix variance = product(near, spreads), square = product(near, e.cwiseAbs2());
+      near = near.cwiseAbs2().eval();
+      const Matrix fourth =
+          product(near, block.weights.cwiseMax(1e-300).cwiseInverse().asDiagonal() *
+                            e.cwiseAbs2().cwiseAbs2());
       parallel.in_turn(task, [&] {
         errors += of_block;
         result.variance += variance;
+        result.again += again;
+        squares += square;
+        fourths += fourth;
         scores += score_part;
+        scores_again += score_again;
       });
     };
   });
@@ -477,6 +497,8 @@ CorrectionErrors correction_errors(const Features& features, const Samples& samp
   for (Index j = 0; j < m; ++j)
     for (Index l = 0; l < kShapes; ++l)
       errors.middleRows(j * at.n, at.n) += v_at.col(l * m + j) * fits.row(l);
+  result.again += fitted_shapes(v_at, smoother.inverse * scores_again);
+  result.freedom = 2.0 * squares.array().square() / fourths.array().max(1e-300);
   return result;
 }
 

@@ -60,6 +60,9 @@ struct CorrectionErrors {
                     // (groups) change their sign at random
   Matrix variance;  // (rows, m), of labels drawn from the predictions: what no residual shows where
                     // a class is rare
+  Matrix again;     // (rows, m), the correction of a sample whose residuals are the correction: it
+                    // differs from the correction as that does from the truth, to first order
+  Matrix freedom;   // (rows, m), degrees of freedom of the drawn variance, 2 (sum e^2)^2 / sum e^4
 };
 
 // O(n rows m draws)

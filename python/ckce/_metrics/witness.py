@@ -29,7 +29,7 @@ from ckce._problem import (
     progress_bar,
     settle,
 )
-from ckce._results import load_pandas, quantile
+from ckce._results import load_pandas, quantile, student_factor
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -145,7 +145,9 @@ class Correction:
     low, high : ndarray of shape (k, n_classes)
         Pointwise bands: each covers with probability `level`.
     band_low, band_high : ndarray of shape (k, n_classes)
-        Simultaneous bands: all of these k predictions are covered together with probability `level`.
+        Simultaneous bands for all of these k predictions and classes: wider by a multiplier bootstrap,
+        by Student's t where few rows speak, and by the bias that smoothing has if the correction is
+        the truth.
     level : float
         Level of the bands.
     labels : tuple
@@ -247,7 +249,7 @@ class Witness:
             "pass fewer predictions at a time",
         )
         value = self._corrected(asked)
-        errors, variance = _core.correction_errors(
+        errors, variance, again, freedom = _core.correction_errors(
             samples.probs,
             samples.labels,
             samples.weights,
@@ -265,7 +267,10 @@ class Witness:
         scaled = np.abs(errors) / np.where(spread > 0.0, spread, np.inf)[:, None]
         factor = float(np.quantile(scaled.max(axis=0), level))
         se = spread.reshape(m, k).T
-        half, band = quantile(level, samples.n_groups) * se, factor * se
+        half = quantile(level, samples.n_groups) * se
+        if samples.n_groups is not None:
+            freedom = np.full_like(freedom, samples.n_groups - 1.0)
+        band = student_factor(factor, freedom) * se + np.abs(value - again)
         return Correction(
             q=np.asarray(asked, np.float64),
             value=value,
@@ -333,8 +338,8 @@ class Witness:
 
         Notes
         -----
-        Unless a bandwidth was given, pictures take 2.0 in place of the median distance, at which
-        curves are rough. ``correction(q)`` keeps the median.
+        Unless a bandwidth was given, pictures take 2.0, which was chosen by eye, in place of the
+        median distance, at which curves are rough. ``correction(q)`` keeps the median.
         """
         from ckce._metrics.views import arrows_of, class_curves, curve_of, rank_curves
         from ckce._plots import correction as pictures

@@ -50,7 +50,7 @@ def _draw(ax: Axes, shown: CorrectionCurve) -> None:
     tallest = max(float(shown.histogram.max()), 1e-12)
     edges = np.linspace(0, 1, len(shown.histogram) + 1)
     heights = _HEIGHT * shown.histogram / tallest
-    pale = {"alpha": strength(ax, 0.3), "zorder": 0}
+    pale: Any = {"alpha": strength(ax, 0.3), "zorder": 0}
     ax.stairs(heights, edges, fill=True, color=GREY, label="cases", **pale)
     low, high, frequency = (np.clip(x, 0, 1) for x in (shown.low, shown.high, shown.frequency))
     pale = {"alpha": strength(ax, 0.2), "zorder": 2}

@@ -18,6 +18,7 @@ from ckce._results.interval import (
     quantile,
     standard_error,
 )
+from ckce._results.student import student_factor
 from ckce._results.table import (
     Column,
     Facts,
