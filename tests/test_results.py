@@ -9,6 +9,7 @@ from shared import sample
 
 import ckce
 from ckce import _core
+from ckce._metrics.score_table import SCORES
 
 Y, Q = sample(150, 3)
 MODELS = {"a": Q, "b": Q**2 / (Q**2).sum(axis=1, keepdims=True)}
@@ -169,3 +170,21 @@ def test_a_report_computes_each_model_once(monkeypatch):
     assert spy.count("ckce_exact") == len(MODELS)
     assert spy.count("jkce_exact") == len(MODELS)
     assert spy.count("median_distance") == 1 + len(MODELS)  # pooled, and each its own
+
+
+@pytest.mark.parametrize("score", SCORES, ids=lambda score: score.key)
+def test_a_score_is_in_every_table(score):
+    comparison = ckce.compare(Y, MODELS, by=np.arange(len(Y)) % 2)
+    segment = comparison.segments.rows[0]
+    evaluation = ckce.evaluate(Y, Q)
+    for record in (comparison.models[0], segment, evaluation, accumulator()):
+        assert np.isfinite(getattr(record, score.key))
+    for data in (RESULTS["evaluate"](), RESULTS["stream"](), comparison.to_dict()["models"][0]):
+        assert np.isfinite(data[score.key])
+    assert score.key in comparison.to_frame()
+    assert score.key in comparison.segments.to_frame()
+    page = ckce.report(Y, MODELS, sensitivity=False, test=False).html
+    for text in (str(comparison).partition("segment ")[0], repr(comparison.segments), page):
+        assert score.column.title in text
+    for text in (repr(evaluation), repr(accumulator())):
+        assert score.column.title in text
