@@ -87,21 +87,37 @@ void RidgeSolver::solve(MatrixRef b) const {
   solve_lower_transposed(factor_, b);
 }
 
-// Columns of W from the diagonal on: there both solves see the lower right corner of the factor
-// only.
-Matrix RidgeSolver::inverse(Parallel& parallel) const {
-  const Index n = size();
-  Matrix w(n, n);
-  parallel.each_piece(n, kSolveColumns, [&](Index begin, Index columns) {
-    const Index below = n - begin;
-    const auto corner = factor_.bottomRightCorner(below, below);
-    Matrix some = Matrix::Identity(below, columns);
-    solve_lower(corner, some);
-    solve_lower_transposed(corner, some);
-    w.block(begin, begin, below, columns) = some;
-    w.block(begin, begin, columns, below) = some.transpose();
-  });
-  return w;
+// W = X'X, X = L^-1, in the place of L and in square blocks, so that all but the diagonal blocks
+// are products: X_ij = -sum_k X_ik L_kj X_jj from the last column on, then W_ij = sum_k X_ki' X_kj
+// from the first row on.
+Matrix RidgeSolver::into_inverse(Parallel& parallel) && {
+  Matrix x = std::move(factor_);
+  const Index n = x.rows();
+  const Index last = (count_pieces(n, kSolveColumns) - 1) * kSolveColumns;
+  for (Index j = last; j >= 0; j -= kSolveColumns) {
+    const Index columns = std::min(kSolveColumns, n - j);
+    const Index below = n - j - columns;
+    Matrix corner = Matrix::Identity(columns, columns);
+    solve_lower(x.block(j, j, columns, columns), corner);
+    x.block(j, j, columns, columns) = corner;
+    const Matrix left = product(x.block(j + columns, j, below, columns), corner);
+    parallel.each_piece(below, kSolveColumns, [&](Index begin, Index rows) {
+      auto out = x.block(j + columns + begin, j, rows, columns);
+      out.setZero();
+      add_product(out, -1.0, x.block(j + columns + begin, j + columns, rows, begin + rows),
+                  left.topRows(begin + rows));
+    });
+  }
+  for (Index i = 0; i < n; i += kSolveColumns) {
+    const Index rows = std::min(kSolveColumns, n - i);
+    Matrix out = Matrix::Zero(rows, i + rows);
+    parallel.each_piece(i + rows, kFactorTile, [&](Index begin, Index columns) {
+      add_product_tn(out.middleCols(begin, columns), 1.0, x.block(i, i, n - i, rows),
+                     x.block(i, begin, n - i, columns));
+    });
+    x.block(i, 0, rows, i + rows) = out;
+  }
+  return x;
 }
 
 void RidgeSolver::solve_from(Index begin, MatrixRef b) const {

@@ -19,8 +19,8 @@ class RidgeSolver {
   void solve_from(Index begin, MatrixRef b) const;
   // (n, columns), columns shared out among the threads.
   void solve(MatrixRef b, Parallel& parallel) const;
-  // W itself (n, n), for what needs all of it. O(2 n^3 / 3)
-  Matrix inverse(Parallel& parallel) const;
+  // The lower triangle of W itself (n, n), for what needs all of it. O(2 n^3 / 3)
+  Matrix into_inverse(Parallel& parallel) &&;
   // P lower triangular with P P' = (A + ridge I)^2, so that |W b| = |P^-1 b| takes one triangular
   // solve, not two. Empty where A + ridge I is singular to rounding. O(n^3)
   Matrix factor_of_square(Parallel& parallel) const;

@@ -12,35 +12,67 @@ namespace {
 // out = a b, columns shared out among the threads.
 Matrix product_by_columns(const Matrix& a, const Matrix& b, Parallel& parallel) {
   Matrix out = unset<Matrix>(a.rows(), b.cols());
-  parallel.each_piece(b.cols(), kSolveColumns, [&](Index begin, Index columns) {
-    out.middleCols(begin, columns) = product(a, b.middleCols(begin, columns));
+  parallel.each_piece(b.cols(), kFactorTile, [&](Index begin, Index columns) {
+    auto some = out.middleCols(begin, columns);
+    some.setZero();
+    add_product(some, 1.0, a, b.middleCols(begin, columns));
   });
   return out;
 }
 
-// A = W K W = W - W diag(ridge / w) W cancels ridge / k(q, q) digits; up to here there are enough.
+// The upper triangle from the lower one.
+void mirror_lower(Matrix& a, Parallel& parallel) {
+  parallel.each_piece(a.cols(), kSolveColumns, [&](Index begin, Index columns) {
+    for (Index j = begin; j < begin + columns; ++j)
+      for (Index i = j + 1; i < begin + columns; ++i) a(j, i) = a(i, j);
+    const Index below = a.rows() - begin - columns;
+    a.block(begin, begin + columns, columns, below) =
+        a.block(begin + columns, begin, below, columns).transpose();
+  });
+}
+
+// W K = I - W diag(ridge / w) cancels ridge / k(q, q) digits; up to here there are enough.
 constexpr double kMostCancelled = 1e4;
 
 // W and what comes of it, (n, n). O(n^3)
 struct Inverse {
-  Matrix w;
-  Matrix kw;  // K W, where W - W diag(ridge / w) W would cancel too much
+  Matrix w;   // its lower triangle, if that is enough
+  Matrix kw;  // K W, where W diag(ridge / w) would cancel too much
   Vector ridges;
 
-  Inverse(const Matrix& gram, const RidgeSolver& solver, const Vector& ridges_, Parallel& parallel)
-      : w(solver.inverse(parallel)), ridges(ridges_) {
-    if (ridges.maxCoeff() > kMostCancelled * gram.diagonal().minCoeff())
-      kw = product_by_columns(gram, w, parallel);
+  Inverse(const Matrix& gram, RidgeSolver solver, const Vector& ridges_, bool all,
+          Parallel& parallel)
+      : w(std::move(solver).into_inverse(parallel)), ridges(ridges_) {
+    const bool cancels = ridges.maxCoeff() > kMostCancelled * gram.diagonal().minCoeff();
+    if (all || cancels) mirror_lower(w, parallel);
+    if (cancels) kw = product_by_columns(gram, w, parallel);
   }
 
   Vector diagonal() const {  // of W K W
     if (kw.size() > 0) return w.cwiseProduct(kw).colwise().sum().transpose();
-    return w.diagonal() - w.cwiseAbs2() * ridges;
+    Vector a = w.diagonal() - ridges.cwiseProduct(w.diagonal().cwiseAbs2());
+    for (Index j = 0; j < a.size(); ++j) {
+      const Index below = a.size() - j - 1;
+      const auto column = w.col(j).tail(below);
+      a[j] -= column.cwiseAbs2().dot(ridges.tail(below));
+      a.tail(below) -= ridges[j] * column.cwiseAbs2();
+    }
+    return a;
   }
 
-  Matrix whole(Parallel& parallel) const {  // W K W
-    if (kw.size() > 0) return product_by_columns(w, kw, parallel);
-    return w - product_by_columns(w, ridges.asDiagonal() * w, parallel);
+  // (K W D + D W K - D) W, D = diag(d)
+  Matrix times_inner(const Vector& d, Parallel& parallel) const {
+    Matrix inner = unset<Matrix>(w.rows(), w.cols());
+    for (Index j = 0; j < inner.cols(); ++j) {
+      if (kw.size() > 0) {
+        inner.col(j) = d[j] * kw.col(j) + d.cwiseProduct(kw.row(j).transpose());
+        inner(j, j) -= d[j];
+      } else {
+        inner.col(j) = (-d[j] * ridges - ridges[j] * d).cwiseProduct(w.col(j));
+        inner(j, j) += d[j];
+      }
+    }
+    return product_by_columns(inner, w, parallel);
   }
 };
 
@@ -49,7 +81,7 @@ struct Inverse {
 // As in ckce_gram, sqrt(w) is taken out on both sides: W = (K + ridge diag(w)^-1)^-1, and V = W R
 // F, U = W K V carry the weights already. A of eq. (7) is diag(w)^-1/2 W K W diag(w)^-1/2, so that
 // the diagonal of W K W is divided by w.
-DualGradient gradient_dual(const Matrix& gram, const Samples& samples, const LabelKernel& label,
+DualGradient gradient_dual(Matrix gram, const Samples& samples, const LabelKernel& label,
                            double ridge, Sides sides, Parallel& parallel) {
   const Index n = samples.n();
   const Vector over_w = weights_of(samples, 0, n).cwiseInverse();
@@ -60,7 +92,7 @@ DualGradient gradient_dual(const Matrix& gram, const Samples& samples, const Lab
   Matrix a = unset<Matrix>(n, n);
   a = gram;
   a.diagonal() += ridge * over_w;
-  const RidgeSolver solver(std::move(a), 0.0, parallel);
+  RidgeSolver solver(std::move(a), 0.0, parallel);
 
   Matrix v = r;  // V = W R F  (n, width)
   Matrix u = unset<Matrix>(n, r.cols());
@@ -77,28 +109,34 @@ DualGradient gradient_dual(const Matrix& gram, const Samples& samples, const Lab
   DualGradient result;
   result.value = per_class.sum();
   Matrix r_bar = 2.0 * u;
-  if (sides.through_kernel) {
-    result.gram = Matrix::Zero(n, n);
-    const Matrix half = 0.5 * v - u;  // V V' - U V' - V U' = half V' + V half'
-    parallel.each_piece(n, kSolveColumns, [&](Index begin, Index columns) {
-      auto some = result.gram.middleCols(begin, columns);
-      add_product_nt(some, 1.0, half, v.middleRows(begin, columns));
-      add_product_nt(some, 1.0, v, half.middleRows(begin, columns));
-    });
-  }
+  Matrix w;      // W, and
+  Matrix inner;  // (K W D + D W K - D) W, if the gradient of the debias term goes through K
   if (sides.debias) {
-    const Inverse inverse(gram, solver, ridge * over_w, parallel);
+    Inverse inverse(gram, std::move(solver), ridge * over_w, sides.through_kernel, parallel);
     const Vector a_ii = inverse.diagonal().cwiseProduct(over_w);
     const Vector norms = r.rowwise().squaredNorm();
     result.value -= a_ii.dot(norms);
     r_bar -= 2.0 * a_ii.asDiagonal() * r;
-    if (sides.through_kernel) {  // D = diag(|r_i F|^2 / w_i): W D W - A D W - W D A
-      Matrix half = 0.5 * inverse.w - inverse.whole(parallel);
-      const Matrix dw = norms.cwiseProduct(over_w).asDiagonal() * inverse.w;
-      half = product_by_columns(half, dw, parallel);
-      result.gram -= half;
-      result.gram -= half.transpose();
+    if (sides.through_kernel) {
+      inner = inverse.times_inner(norms.cwiseProduct(over_w), parallel);
+      w = std::move(inverse.w);
     }
+  }
+  if (sides.through_kernel) {
+    // V V' - U V' - V U' = half V' + V half'. D = diag(|r_i F|^2 / w_i) in the place of R F F'R'
+    // gives W D W - A D W - W D A = -W (K W D + D W K - D) W, which the debiased value is without.
+    const Matrix half = 0.5 * v - u;
+    parallel.each_piece(n, kFactorColumns, [&](Index begin, Index columns) {
+      const Index below = n - begin;
+      auto some = gram.block(begin, begin, below, columns);
+      some.setZero();
+      add_product_nt(some, 1.0, half.bottomRows(below), v.middleRows(begin, columns));
+      add_product_nt(some, 1.0, v.bottomRows(below), half.middleRows(begin, columns));
+      if (sides.debias)
+        add_product(some, 1.0, w.bottomRows(below), inner.middleCols(begin, columns));
+    });
+    mirror_lower(gram, parallel);
+    result.gram = std::move(gram);
   }
   result.probs =
       label.kronecker() ? Matrix(-r_bar) : Matrix(-product(r_bar, label.factor.transpose()));

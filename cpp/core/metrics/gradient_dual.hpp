@@ -12,7 +12,7 @@ struct DualGradient {
 };
 
 // gram is K (n, n), unweighted. O(n^3)
-DualGradient gradient_dual(const Matrix& gram, const Samples& samples, const LabelKernel& label,
+DualGradient gradient_dual(Matrix gram, const Samples& samples, const LabelKernel& label,
                            double ridge, Sides sides, Parallel& parallel);
 
 }  // namespace ckce

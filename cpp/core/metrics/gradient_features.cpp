@@ -24,7 +24,7 @@ Gradient by_rows(const Features& features, const Samples& samples, const LabelKe
   all.load(samples, 0);
   Matrix gram = Matrix::Zero(samples.n(), samples.n());
   add_product_nt(gram, 1.0, all.phi(), all.phi());
-  DualGradient dual = gradient_dual(gram, samples, label, ridge, sides, parallel);
+  DualGradient dual = gradient_dual(std::move(gram), samples, label, ridge, sides, parallel);
   if (sides.through_kernel) {
     Matrix phi_bar = Matrix::Zero(samples.n(), features.d());
     add_product(phi_bar, 2.0, dual.gram, all.phi());
