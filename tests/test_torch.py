@@ -75,9 +75,8 @@ def test_plain_torch_is_the_same(method, debias, detach):
     """The twin for other devices, which can only run on the CPU here."""
     logits, y = batch()
     y[::5] = -100
-    probs = torch.softmax(logits, dim=1)
-    drawn = integration._frequencies(integration._check_method(METHODS[method]), probs, GAMMA)
-    twin = integration._plain(probs, y, GAMMA, drawn, 0.2, debias, detach)
+    drawn = integration._check_method(METHODS[method])
+    twin = integration._plain(logits, y, None, None, GAMMA, True, 0, *drawn, 0.2, debias, detach)
     settings = {"regularization": 0.2, "debias": debias, "detach_kernel": detach}
     value = ckce_loss(logits, y, bandwidth=0.5, method=METHODS[method], **settings)
     assert value.item() == pytest.approx(twin.item(), rel=1e-10)
@@ -102,10 +101,12 @@ def test_operators_are_registered_well():
     logits, y = batch(40, 3)
     probs = torch.softmax(logits.detach(), dim=1).requires_grad_()
     checks = ("test_schema", "test_autograd_registration", "test_faketensor")
-    arguments = (probs, y, GAMMA, None, None, True, False, True)
-    torch.library.opcheck(torch.ops.ckce.gradient.default, arguments, test_utils=checks)
-    torch.library.opcheck(torch.ops.ckce.as_probs.default, (logits,), test_utils=checks)
-    torch.library.opcheck(torch.ops.ckce.median.default, (probs.detach(), y), test_utils=checks)
+    past = (probs.detach()[:9], y[:9])
+    for preds, rows, k in ((logits, (None, None), 0), (probs, past, 0), (logits, (None, None), 2)):
+        arguments = (preds, y, *rows, GAMMA, 0.9, preds is logits, k, 0, "gaussian", None)
+        torch.library.opcheck(
+            torch.ops.ckce.gradient.default, (*arguments, True, False), test_utils=checks
+        )
 
 
 def test_compile():

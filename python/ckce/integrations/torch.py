@@ -45,161 +45,196 @@ def _warn_of_few_rows() -> None:
     )
 
 
-def _in_numpy(tensor: torch.Tensor, kept: "torch.Tensor | None") -> Any:
-    rows = tensor.detach() if kept is None else tensor.detach()[kept]
-    return rows.numpy()
+# What the rows become: probabilities in float64, or the k largest of them in order and the rest.
 
 
-def _rows_that_count(target: torch.Tensor) -> "torch.Tensor | None":
-    kept = target != IGNORED
-    return None if bool(kept.all()) else kept
+def _probs(preds: torch.Tensor, logits: bool) -> torch.Tensor:
+    return torch.softmax(preds, dim=1, dtype=torch.float64) if logits else preds.double()
 
 
-# The operators. Annotations are part of their schemas.
+def _largest(probs: torch.Tensor, k: int) -> torch.Tensor:
+    return torch.argsort(probs.detach(), dim=1, descending=True, stable=True)[:, :k]
 
 
-@torch.library.custom_op("ckce::as_probs", mutates_args=())
-def _as_probs(logits: torch.Tensor) -> torch.Tensor:
-    """softmax in float64; refuses rows that are probabilities already."""
-    wide = logits.double()
-    sums = wide.sum(dim=1)
-    if len(wide) >= 8 and bool((wide >= 0).all() & ((sums - 1).abs() <= 5e-3).all()):
+def _reduce(probs: torch.Tensor, target: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The k largest entries and the rest, of which there are k + 1; labels become ranks."""
+    if k == 0:
+        return probs, target
+    order = _largest(probs, k)
+    largest = probs.gather(1, order)
+    hits = order == target[:, None]
+    ranks = torch.where(hits.any(dim=1), hits.int().argmax(dim=1), k)
+    ranks = torch.where(target == IGNORED, IGNORED, ranks)
+    rest = (1.0 - largest.sum(dim=1, keepdim=True)).clamp(min=0.0)
+    return torch.cat([largest, rest], dim=1), ranks
+
+
+def _pull_back(slopes: torch.Tensor, probs: torch.Tensor, logits: bool, k: int) -> torch.Tensor:
+    """The gradient in predictions from that in what they became."""
+    if k > 0:
+        order = _largest(probs, k)
+        rest = slopes[:, k:] * (probs.gather(1, order).sum(dim=1, keepdim=True) <= 1.0)
+        slopes = torch.zeros_like(probs).scatter_(1, order, slopes[:, :k] - rest)
+    if logits:
+        slopes = torch.ops.aten._softmax_backward_data(slopes, probs, 1, torch.float64)
+    return slopes
+
+
+def _check_logits(preds: torch.Tensor) -> None:
+    """Refuse rows that are probabilities already."""
+    first = float(preds[0].sum(dtype=torch.float64)) if len(preds) >= 8 else 0.0
+    if abs(first - 1.0) > 5e-3:  # most often
+        return
+    sums = preds.sum(dim=1, dtype=torch.float64)
+    if bool(((sums - 1.0).abs() <= 5e-3).all() & (preds >= 0).all()):
         raise ValueError("preds must hold logits, got rows of probabilities; pass input='probs'")
-    return torch.softmax(wide, dim=1)
 
 
-@_as_probs.register_fake
-def _(logits: torch.Tensor) -> torch.Tensor:
-    return torch.empty(logits.shape, dtype=torch.float64, device=logits.device)
+def _next_bandwidth(now: Any, momentum: float, median: Callable[[], Any]) -> Any:
+    """`now` if it is known and does not move; the median where it is not known."""
+    if momentum == 1.0 and now == now:
+        return now
+    found = median()
+    return momentum * now + (1.0 - momentum) * found if now == now else found
 
 
-def _keep_probs(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-    ctx.save_for_backward(output)
-    ctx.dtype = inputs[0].dtype
+# The core. Annotations are part of the schema of its operator.
 
 
-def _through_softmax(ctx: Any, bar: torch.Tensor) -> torch.Tensor:
-    (probs,) = ctx.saved_tensors
-    return (probs * (bar - (bar * probs).sum(dim=1, keepdim=True))).to(ctx.dtype)
-
-
-_as_probs.register_autograd(_through_softmax, setup_context=_keep_probs)
-
-
-@torch.library.custom_op("ckce::median", mutates_args=(), device_types="cpu")
-def _median(probs: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-    """The median distance of the rows that count; 1 for fewer than two."""
-    rows = _in_numpy(probs, _rows_that_count(target))
-    try:
-        gamma = median_bandwidth(rows) if len(rows) > 1 else 1.0
-    except InputError as error:
-        raise error.renamed(_NAMES) from None
-    return torch.tensor(gamma, dtype=torch.float64)
-
-
-@_median.register_fake
-def _(probs: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-    return torch.empty((), dtype=torch.float64, device=probs.device)
-
-
-@torch.library.custom_op("ckce::gradient", mutates_args=(), device_types="cpu")
 def _value_and_slopes(
-    probs: torch.Tensor,
+    preds: torch.Tensor,
     target: torch.Tensor,
+    past_probs: Optional[torch.Tensor],  # noqa: UP045 - the schema is read from it
+    past_target: Optional[torch.Tensor],  # noqa: UP045
     bandwidth: torch.Tensor,
-    frequencies: Optional[torch.Tensor],  # noqa: UP045 - the schema is read from it
+    momentum: float,
+    logits: bool,
+    k: int,
+    n_frequencies: int,
+    sampler: str,
     regularization: Optional[float],  # noqa: UP045
     debias: bool,
     detach_kernel: bool,
-    warns: bool,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """The value and its gradient in `probs`, float64, from one call of the core."""
-    kept = _rows_that_count(target)
-    n = len(target) if kept is None else int(kept.sum())
-    slopes = torch.zeros(probs.shape, dtype=torch.float64)
-    if n < FEW_ROWS:
-        if warns:
-            _warn_of_few_rows()
-        return torch.zeros((), dtype=torch.float64), slopes
-    method: dict[str, Any] = {"method": Exact(), "bandwidth": float(bandwidth)}
-    if frequencies is not None:
-        method = {"method": Fourier(frequencies=frequencies.detach().numpy())}
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The value, its gradient in `preds`, and the bandwidth, in float64 from one call of the core."""
+    preds = preds.detach()
+    if logits:
+        _check_logits(preds)
+    whole = _probs(preds, logits)
+    probs, labels = _reduce(whole, target, k)
+    own = kept = labels != IGNORED
+    if past_probs is not None and past_target is not None:
+        probs, labels = torch.cat([probs, past_probs]), torch.cat([labels, past_target])
+        kept = labels != IGNORED
+    all_count = bool(kept.all())
+    rows = (probs if all_count else probs[kept]).numpy()
+    n = len(rows)
+    n_own = n if kept is own else int(own.sum())
+    n_threads = 1 if n <= _ONE_THREAD else torch.get_num_threads()
+    value, slopes = 0.0, torch.zeros_like(probs)
     try:
-        value, rows = gradient(
-            _in_numpy(target, kept),
-            _in_numpy(probs, kept),
-            debias=debias,
-            detach_kernel=detach_kernel,
-            regularization=regularization,
-            n_threads=1 if n <= _ONE_THREAD else torch.get_num_threads(),
-            progress=False,
-            **method,
+        gamma = _next_bandwidth(
+            float(bandwidth),
+            momentum,
+            lambda: median_bandwidth(rows[:n_own], n_threads=n_threads) if n_own > 1 else 1.0,
         )
+        if n >= FEW_ROWS:
+            value, found = gradient(
+                (labels if all_count else labels[kept]).numpy(),
+                rows,
+                debias=debias,
+                detach_kernel=detach_kernel,
+                method=Fourier(n_frequencies, sampler=sampler) if n_frequencies else Exact(),
+                bandwidth=gamma,
+                regularization=regularization,
+                n_threads=n_threads,
+                progress=False,
+            )
+            if all_count:
+                slopes = torch.from_numpy(found)
+            else:
+                slopes[kept] = torch.from_numpy(found)
     except (InputError, InputTypeError) as error:
         raise error.renamed(_NAMES) from None
-    if kept is None:
-        slopes = torch.from_numpy(rows)
-    else:
-        slopes[kept] = torch.from_numpy(rows)
-    return torch.tensor(value, dtype=torch.float64), slopes
+    if n < FEW_ROWS and past_probs is None:
+        _warn_of_few_rows()
+    wide = {"dtype": torch.float64}
+    slopes = _pull_back(slopes[: len(preds)], whole, logits, k)
+    return torch.tensor(value, **wide), slopes, torch.tensor(gamma, **wide)
 
 
-@_value_and_slopes.register_fake
-def _(
-    probs: torch.Tensor,
-    target: torch.Tensor,
-    bandwidth: torch.Tensor,
-    frequencies: Optional[torch.Tensor],  # noqa: UP045
-    regularization: Optional[float],  # noqa: UP045
-    debias: bool,
-    detach_kernel: bool,
-    warns: bool,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    return torch.empty((), dtype=torch.float64), torch.empty(probs.shape, dtype=torch.float64)
+def _shapes(preds: torch.Tensor, *_: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    wide = {"dtype": torch.float64}
+    return torch.empty((), **wide), torch.empty(preds.shape, **wide), torch.empty((), **wide)
 
 
 def _keep_slopes(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
-    probs, target, bandwidth, frequencies = inputs[:4]
-    ctx.settings = inputs[4:7]
-    ctx.save_for_backward(probs, target, bandwidth, frequencies, output[1])
+    ctx.settings = inputs[6:]
+    ctx.mark_non_differentiable(*output[1:])
+    ctx.save_for_backward(*inputs[:4], *output[1:])
 
 
-def _through_value(ctx: Any, bar: torch.Tensor, _: Any) -> tuple[Any, ...]:
-    probs, target, bandwidth, frequencies, slopes = ctx.saved_tensors
+def _through_value(ctx: Any, bar: torch.Tensor, *_: Any) -> tuple[Any, ...]:
+    preds, target, past_probs, past_target, slopes, gamma = ctx.saved_tensors
     if torch.is_grad_enabled():  # somebody will differentiate this gradient
-        value = _plain(probs, target, bandwidth, frequencies, *ctx.settings)
+        value = _plain(preds, target, past_probs, past_target, gamma, *ctx.settings)
         if value.requires_grad:
-            (slopes,) = torch.autograd.grad(value, probs, create_graph=True)
-    return bar * slopes, None, None, None, None, None, None, None
+            (slopes,) = torch.autograd.grad(value, preds, create_graph=True)
+    return (bar * slopes).to(preds.dtype), *[None] * 12
 
 
-_value_and_slopes.register_autograd(_through_value, setup_context=_keep_slopes)
+_operator = torch.library.custom_op("ckce::gradient", mutates_args=(), device_types="cpu")(
+    _value_and_slopes
+)
+_operator.register_fake(_shapes)
+_operator.register_autograd(_through_value, setup_context=_keep_slopes)
+
+
+class _Step(torch.autograd.Function):
+    """The same without the dispatch of operators, which takes half as long as the core itself."""
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> Any:
+        output = _value_and_slopes(*inputs)
+        _keep_slopes(ctx, inputs, output)
+        return output
+
+    backward = staticmethod(_through_value)
 
 
 # The same in torch alone: for other devices, and for gradients of gradients.
 
 
 def _plain(
-    probs: torch.Tensor,
+    preds: torch.Tensor,
     target: torch.Tensor,
+    past_probs: "torch.Tensor | None",
+    past_target: "torch.Tensor | None",
     bandwidth: torch.Tensor,
-    frequencies: "torch.Tensor | None",
+    logits: bool,
+    k: int,
+    n_frequencies: int,
+    sampler: str,
     regularization: float | None,
     debias: bool,
     detach_kernel: bool,
 ) -> torch.Tensor:
     """The value from (n, n) or (d, d) matrices in torch."""
-    kept = target != IGNORED
-    q, y = probs[kept], target[kept]
+    probs, labels = _reduce(_probs(preds, logits), target, k)
+    if past_probs is not None and past_target is not None:
+        probs, labels = torch.cat([probs, past_probs]), torch.cat([labels, past_target])
+    kept = labels != IGNORED
+    q, y = probs[kept], labels[kept]
     n = len(q)
     if n < FEW_ROWS:
         return q.sum() * 0.0
     points = q.detach() if detach_kernel else q
     ridge = (n**-0.25 if regularization is None else regularization) * n
     r = torch.nn.functional.one_hot(y, q.shape[1]).to(q.dtype) - q
-    if frequencies is not None:
-        angles = points @ frequencies.T
-        waves = torch.cat([angles.cos(), angles.sin()], dim=1) / math.sqrt(len(frequencies))
+    if n_frequencies:
+        unit = fourier_frequencies(q.shape[1], n_frequencies, sampler=sampler)
+        angles = points @ (torch.as_tensor(unit, device=q.device) / bandwidth).T
+        waves = torch.cat([angles.cos(), angles.sin()], dim=1) / math.sqrt(n_frequencies)
         phi = torch.cat([points, waves], dim=1)
         eye = torch.eye(phi.shape[1], dtype=q.dtype, device=q.device)
         factor = torch.linalg.cholesky(phi.T @ phi + ridge * eye)
@@ -249,55 +284,35 @@ def _flat(preds: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, torc
         )
     if preds.ndim > 2:
         preds = preds.movedim(1, -1).reshape(-1, preds.shape[1])
-    return preds, target.reshape(-1).long()
-
-
-def _reduce(
-    probs: torch.Tensor, target: torch.Tensor, reduction: TopK | None
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """The k largest entries in order and the rest; labels become ranks."""
-    if reduction is None:
-        return probs, target
-    k = reduction.k
-    if k >= probs.shape[1]:
-        raise ValueError(f"reduction=TopK({k}) needs more than {k} classes, got {probs.shape[1]}")
-    order = torch.argsort(probs.detach(), dim=1, descending=True, stable=True)[:, :k]
-    largest = probs.gather(1, order)
-    hits = order == target[:, None]
-    ranks = torch.where(hits.any(dim=1), hits.int().argmax(dim=1), k)
-    ranks = torch.where(target == IGNORED, IGNORED, ranks)
-    rest = (1.0 - largest.sum(dim=1, keepdim=True)).clamp(min=0.0)
-    return torch.cat([largest, rest], dim=1), ranks
-
-
-def _probs_of(preds: torch.Tensor, input: str) -> torch.Tensor:
-    with torch.autocast(preds.device.type, enabled=False):
-        if preds.device.type == "mps":  # Apple's GPUs have no float64
-            preds = preds.cpu()
-        return torch.ops.ckce.as_probs(preds) if input == "logits" else preds.double()
+    if preds.device.type == "mps":  # Apple's GPUs have no float64
+        preds = preds.cpu()
+    return preds, target.reshape(-1).to(preds.device, torch.int64)
 
 
 def _value(
-    probs: torch.Tensor,
+    preds: torch.Tensor,
     target: torch.Tensor,
+    past: "tuple[torch.Tensor, torch.Tensor] | tuple[None, None]",
     bandwidth: torch.Tensor,
-    frequencies: "torch.Tensor | None",
-    regularization: float | None,
-    debias: bool,
-    detach_kernel: bool,
-    warns: bool,
-) -> torch.Tensor:
-    settings = (bandwidth, frequencies, regularization, debias, detach_kernel)
-    with torch.autocast(probs.device.type, enabled=False):
-        if probs.device.type != "cpu":
-            return _plain(probs, target, *settings)
-        return torch.ops.ckce.gradient(probs, target, *settings, warns)[0]
-
-
-def _median_of(probs: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-    find = torch.ops.ckce.median if probs.device.type == "cpu" else _plain_median
-    gamma: torch.Tensor = find(probs, target)
-    return gamma
+    momentum: float,
+    logits: bool,
+    k: int,
+    settings: tuple[Any, ...],
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Value and bandwidth, wherever the predictions are."""
+    if k >= preds.shape[1]:
+        raise ValueError(f"reduction=TopK({k}) needs more than {k} classes, got {preds.shape[1]}")
+    with torch.autocast(preds.device.type, enabled=False):
+        if preds.device.type == "cpu":
+            traced = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+            run = torch.ops.ckce.gradient if traced else _Step.apply
+            value, _, gamma = run(preds, target, *past, bandwidth, momentum, logits, k, *settings)
+            return value, gamma.detach()
+        if logits:
+            _check_logits(preds.detach())
+        own = _reduce(_probs(preds.detach(), logits), target, k)
+        gamma = _next_bandwidth(bandwidth, momentum, lambda: _plain_median(*own))
+        return _plain(preds, target, past[0], past[1], gamma, logits, k, *settings), gamma
 
 
 def _check_positive(name: str, value: Any, *, zero: bool = False) -> float:
@@ -309,10 +324,10 @@ def _check_positive(name: str, value: Any, *, zero: bool = False) -> float:
     return float(value)
 
 
-def _check_method(method: Any) -> Fourier | None:
-    """None is the exact kernel."""
+def _check_method(method: Any) -> tuple[int, str]:
+    """The number of frequencies, 0 for the exact kernel, and their sampler."""
     if method == "exact" or method == Exact():
-        return None
+        return 0, "gaussian"
     chosen = Fourier() if method == "fourier" else method
     if not isinstance(chosen, Fourier):
         raise ValueError(f"method must be 'exact', 'fourier' or ckce.Fourier(...), got {method!r}")
@@ -320,16 +335,7 @@ def _check_method(method: Any) -> Fourier | None:
         raise ValueError(
             f"method must draw its frequencies, in float64, got {method!r}: they follow the bandwidth"
         )
-    return chosen
-
-
-def _frequencies(
-    method: Fourier | None, probs: torch.Tensor, bandwidth: torch.Tensor
-) -> "torch.Tensor | None":
-    if method is None:
-        return None
-    unit = fourier_frequencies(probs.shape[1], method.n_frequencies, sampler=method.sampler)
-    return torch.as_tensor(unit, device=probs.device) / bandwidth
+    return chosen.n_frequencies, chosen.sampler
 
 
 def ckce_loss(
@@ -370,30 +376,21 @@ def ckce_loss(
     >>> print(f"{ckce_loss(logits, torch.arange(40) % 3, bandwidth=0.5).item():.6f}")
     -0.006880
     """
-    gamma = None if bandwidth == "median" else _check_positive("bandwidth", bandwidth)
+    gamma = math.nan if bandwidth == "median" else _check_positive("bandwidth", bandwidth)
     _check_input(input, reduction, debias, detach_kernel)
+    lam = None if regularization is None else _check_positive("regularization", regularization)
     rows, labels = _flat(preds, target)
-    probs, labels = _reduce(_probs_of(rows, input), labels.to(_home(rows)), reduction)
-    width = (
-        _median_of(probs.detach(), labels)
-        if gamma is None
-        else torch.tensor(gamma, dtype=torch.float64, device=probs.device)
-    )
-    value = _value(
-        probs,
+    value, _ = _value(
+        rows,
         labels,
-        width,
-        _frequencies(_check_method(method), probs, width),
-        None if regularization is None else _check_positive("regularization", regularization),
-        debias,
-        detach_kernel,
-        True,
+        (None, None),
+        torch.tensor(gamma, dtype=torch.float64, device=rows.device),
+        1.0,
+        input == "logits",
+        0 if reduction is None else reduction.k,
+        (*_check_method(method), lam, debias, detach_kernel),
     )
     return value.to(preds.device, torch.promote_types(preds.dtype, torch.float32))
-
-
-def _home(rows: torch.Tensor) -> torch.device:
-    return torch.device("cpu") if rows.device.type == "mps" else rows.device
 
 
 def _check_input(input: Any, reduction: Any, debias: Any, detach_kernel: Any) -> None:
@@ -488,7 +485,13 @@ class CKCELoss(torch.nn.Module):
         gamma = "'ema_median'" if self.ema else float(self.bandwidth_now)
         parts = [f"weight={self.weight!r}", f"bandwidth={gamma}"]
         defaults = {"debias": True, "detach_kernel": True, "regularization": None}
-        more = {**defaults, "method": None, "input": "logits", "queue": 0, "reduction": None}
+        more = {
+            **defaults,
+            "method": (0, "gaussian"),
+            "input": "logits",
+            "queue": 0,
+            "reduction": None,
+        }
         parts += [f"{k}={getattr(self, k)!r}" for k, v in more.items() if getattr(self, k) != v]
         return ", ".join(parts)
 
@@ -503,55 +506,38 @@ class CKCELoss(torch.nn.Module):
             Labels; -100 is ignored.
         """
         rows, labels = _flat(preds, target)
-        probs, labels = _reduce(_probs_of(rows, self.input), labels.to(_home(rows)), self.reduction)
-        gamma = self._bandwidth_for(probs.detach(), labels)
-        all_probs, all_labels = probs, labels
-        if self.queue > 0:
-            all_probs, all_labels = self._with_queue(probs, labels)
-        value = _value(
-            all_probs,
-            all_labels,
-            gamma,
-            _frequencies(self.method, probs, gamma),
-            self.regularization,
-            self.debias,
-            self.detach_kernel,
-            self.queue == 0,
-        )
+        logits = self.input == "logits"
+        k = 0 if self.reduction is None else self.reduction.k
+        past = self._past(k + 1 if k else rows.shape[1], rows.device)
+        settings = (*self.method, self.regularization, self.debias, self.detach_kernel)
+        now = self.bandwidth_now.to(rows.device)
+        momentum = _MOMENTUM if self.ema and self.training else 1.0
+        value, gamma = _value(rows, labels, past, now, momentum, logits, k, settings)
+        if self.training and self.ema:
+            self.bandwidth_now.copy_(gamma)
+        if self.training and past[0] is not None and past[1] is not None:
+            probs, labels = _reduce(_probs(rows.detach(), logits), labels, k)
+            self.queued_probs = torch.cat([probs, past[0]])[: self.queue]
+            self.queued_target = torch.cat([labels, past[1]])[: self.queue]
         value = self.weight * value
         return value.to(preds.device, torch.promote_types(preds.dtype, torch.float32))
 
-    def _bandwidth_for(self, probs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        now = self.bandwidth_now.to(probs.device)
-        if not self.ema:
-            return now
-        median = _median_of(probs, labels)
-        if self.training:
-            moved = _MOMENTUM * now + (1.0 - _MOMENTUM) * median
-            now = torch.where(torch.isnan(now), median, moved)
-            self.bandwidth_now.copy_(now)
-            return now
-        return torch.where(torch.isnan(now), median, now)
-
-    def _with_queue(
-        self, probs: torch.Tensor, labels: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """The batch and the rows before it; empty places are rows that do not count."""
-        if self.queued_probs is None or self.queued_probs.shape[1] != probs.shape[1]:
-            m = probs.shape[1]
-            self.queued_probs = torch.full((self.queue, m), 1.0 / m, dtype=torch.float64)
+    def _past(
+        self, width: int, device: torch.device
+    ) -> "tuple[torch.Tensor, torch.Tensor] | tuple[None, None]":
+        """The queue; its empty places are rows that do not count."""
+        if self.queue == 0:
+            return None, None
+        if self.queued_probs is None or self.queued_probs.shape[1] != width:
+            self.queued_probs = torch.full((self.queue, width), 1.0 / width, dtype=torch.float64)
             self.queued_target = torch.full((self.queue,), IGNORED)
         assert self.queued_target is not None
-        past = self.queued_probs.to(probs.device), self.queued_target.to(probs.device)
-        all_probs, all_labels = torch.cat([probs, past[0]]), torch.cat([labels, past[1]])
-        if self.training:
-            self.queued_probs = all_probs.detach()[: self.queue].clone()
-            self.queued_target = all_labels[: self.queue].clone()
-        return all_probs, all_labels
+        return self.queued_probs.to(device), self.queued_target.to(device)
 
     def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> Any:
         # Rows of the queue would not sum to 1 in 8 or 11 bits: only the device follows.
-        device = _home(fn(torch.zeros((), device=self.bandwidth_now.device)))
+        device = fn(torch.zeros((), device=self.bandwidth_now.device)).device
+        device = torch.device("cpu") if device.type == "mps" else device
         for name, buffer in self._buffers.items():
             self._buffers[name] = None if buffer is None else buffer.to(device)
         return self
