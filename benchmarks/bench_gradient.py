@@ -9,6 +9,7 @@ of them slower, and the ratios hardly.
 
 import argparse
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -61,13 +62,13 @@ def step(loss, logits, y):
     loss(logits, y).backward()
 
 
-def steps():
+def steps(quick=False):
     import torch
 
     from ckce.integrations.torch import ckce_loss
 
     torch.set_num_threads(1)
-    for n, m, rounds in ((256, 10, 40), (4096, 100, 1)):
+    for n, m, rounds in ((256, 10, 3),) if quick else ((256, 10, 40), (4096, 100, 1)):
         numbers, _, y = data(n, m)
         logits, target = torch.from_numpy(numbers).requires_grad_(), torch.from_numpy(y)
         for words, debias, detach in (
@@ -101,7 +102,7 @@ def steps():
             )
 
 
-def forwards():
+def forwards(quick=False):
     """Gradients beside the forward call that gives the same value."""
     cases = [
         ("exact", 256, 10, 30, 2.5),
@@ -112,7 +113,7 @@ def forwards():
         ("fourier", 20_000, 100, 3, 3.0),
         (ckce.Landmarks(200), 20_000, 10, 3, 3.0),
     ]
-    for method, n, m, rounds, most in cases:
+    for method, n, m, rounds, most in cases[:1] if quick else cases:
         _, q, y = data(n, m)
         settings = {"method": method, "bandwidth": GAMMA, "n_threads": 1}
         calls = {
@@ -142,24 +143,31 @@ def table(header, rows):
     return "\n".join(f"| {line} |" for line in lines)
 
 
+def section(quick=False):
+    """The part of RESULTS.md; without torch the steps are left out."""
+    text = (
+        "## Gradients\n\nOne thread each, CPU time, the best of interleaved rounds (`python "
+        "benchmarks/bench_gradient.py --write` writes this section alone). A step is forward and backward from "
+        "logits. The literal implementation holds (n, n) matrices; the core does not above n = 2000.\n\n"
+    )
+    if find_spec("torch"):
+        head = ("step", "ckce", "literal torch", "ratio", "target", "")
+        text += table(head, steps(quick)) + "\n\n"
+    text += table(("gradient", "time", "forward", "ratio", "target", ""), forwards(quick))
+    return f"{START}\n{text}\n{END}\n"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
-    text = (
-        "## Gradients\n\nWritten by `python benchmarks/bench_gradient.py --write`: one thread each, CPU time, the "
-        "best of interleaved rounds. A step is forward and backward from logits. The literal implementation holds "
-        "(n, n) matrices; the core does not above n = 2000.\n\n"
-    )
-    text += table(("step", "ckce", "literal torch", "ratio", "target", ""), steps())
-    text += "\n\n"
-    text += table(("gradient", "time", "forward", "ratio", "target", ""), forwards())
+    text = section()
     print(text)
     if arguments.write:
         whole = RESULTS.read_text()
         before = whole.split(START)[0].rstrip()
-        after = whole.split(END)[1] if END in whole else "\n"
-        RESULTS.write_text(f"{before}\n\n{START}\n{text}\n{END}{after}")
+        after = whole.split(END)[1].lstrip() if END in whole else ""
+        RESULTS.write_text(f"{before}\n\n{text}{after}")
 
 
 if __name__ == "__main__":

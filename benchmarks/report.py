@@ -59,6 +59,7 @@ class Results:
         self.peaks = {}  # {"float64": GFLOP/s, "float32": ...}
         self.small, self.imports, self.machine = {}, None, []
         self.compared = []  # rows of compare.compare
+        self.gradients = ""  # the section that bench_gradient writes
 
     def best(self, workload, contender):
         timing = self.timings.get(workload, {}).get(contender)
@@ -317,6 +318,8 @@ def render(r, command, elapsed, data_name):
         parts.append(table(("", "best"), rows))
     if r.compared:
         parts += _compared(r.compared)
+    if r.gradients:
+        parts.append(r.gradients)
     if data_name:
         parts.append("## Plots\n")
         parts.append(

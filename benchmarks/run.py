@@ -15,6 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import bench_gradient
 import numpy as np
 import plots
 import workloads
@@ -110,6 +111,8 @@ def main():
         print("small calls ...", flush=True)
         results.small = small_calls(3, 50) if quick else small_calls()
         results.imports = import_milliseconds(3 if quick else 9)
+        print("gradients ...", flush=True)
+        results.gradients = bench_gradient.section(quick)
         write()
         print("plots ...", flush=True)
         plots.error_time(output / "plots" / "error_time.png", y_true, y_prob, name, quick)

@@ -273,9 +273,13 @@ def test_refused_options(options, error, words):
 def test_refused_data():
     logits, y = batch()
     module = CKCELoss(1.0)
+    late, ignored = logits.detach().clone(), y.clone()
+    late[5, 1], ignored[:3] = torch.inf, -100
     for preds, target, error, words in [
         (torch.softmax(logits, 1), y, ValueError, "preds must hold logits, got rows of prob"),
-        (logits, y + 3, ValueError, "target row 0 is"),
+        (logits, y + 3, ValueError, r"target row 0 is \d, expected 0..2, or -100 for a row"),
+        (late, ignored, ValueError, r"preds row 5 column 1 is inf \(1 entries are NaN or inf\)"),
+        (logits[:, :1], y, ValueError, "preds must have a column for every class"),
         (logits * torch.nan, y, ValueError, "preds row 0 column 0 is nan"),
         (logits, y.double(), TypeError, "target must hold integers, got torch.float64"),
         (logits, y[:-1], ValueError, r"preds and target must have shapes \(N, C, ...\)"),
@@ -284,6 +288,10 @@ def test_refused_data():
             module(preds, target)
     with pytest.raises(ValueError, match="preds row 0 "):
         CKCELoss(1.0, bandwidth=1.0, input="probs")(logits, y)
+    with pytest.raises(ValueError, match=r"sums to 1.*; pass probabilities in float32"):
+        CKCELoss(1.0, bandwidth=1.0, input="probs")(torch.softmax(8 * logits, 1).bfloat16(), y)
+    with pytest.raises(ValueError, match="target row 0 is"):
+        CKCELoss(1.0, reduction=ckce.TopK(2))(logits, y + 3)
     with pytest.raises(ValueError, match=r"reduction=TopK\(3\) needs more than 3 classes, got 3"):
         CKCELoss(1.0, reduction=ckce.TopK(3))(logits, y)
     assert "weight=1.0, bandwidth='ema_median'" in repr(module)

@@ -90,6 +90,26 @@ def _check_logits(preds: torch.Tensor) -> None:
         raise ValueError("preds must hold logits, got rows of probabilities; pass input='probs'")
 
 
+def _check_rows(preds: torch.Tensor, target: torch.Tensor, logits: bool) -> None:
+    """Refuse labels without a column, and numbers that are none, by the rows that were passed."""
+    n, m = preds.shape
+    counts = target != IGNORED
+    outside = counts & ((target < 0) | (target >= m))
+    if bool(outside.any()):
+        row = int(outside.nonzero()[0])
+        raise ValueError(
+            f"target row {row} is {int(target[row])}, expected 0..{m - 1}, or {IGNORED} for a row "
+            f"that does not count ({int(outside.sum())} of {n} rows are outside)"
+        )
+    bad = counts[:, None] & (preds.isnan() | (preds == math.inf) | (preds.isinf() & (not logits)))
+    if bool(bad.any()):
+        row, column = bad.nonzero()[0].tolist()
+        raise ValueError(
+            f"preds row {row} column {column} is {preds[row, column].item()} ({int(bad.sum())} "
+            "entries are NaN or inf); if the network diverges, lower the learning rate"
+        )
+
+
 def _next_bandwidth(now: Any, momentum: float, median: Callable[[], Any]) -> Any:
     """`now` if it is known and does not move; the median where it is not known."""
     if momentum == 1.0 and now == now:
@@ -120,6 +140,8 @@ def _value_and_slopes(
     preds = preds.detach()
     if logits:
         _check_logits(preds)
+    if k > 0:  # a rank hides what its label was
+        _check_rows(preds, target, logits)
     whole = _probs(preds, logits)
     probs, labels = _reduce(whole, target, k)
     own = kept = labels != IGNORED
@@ -155,7 +177,9 @@ def _value_and_slopes(
             else:
                 slopes[kept] = torch.from_numpy(found)
     except (InputError, InputTypeError) as error:
-        raise error.renamed(_NAMES) from None
+        _check_rows(preds, target, logits)
+        words = error.renamed(_NAMES).problem
+        raise ValueError(f"{words}; pass probabilities in float32 or float64, or logits") from None
     if n < FEW_ROWS and past_probs is None:
         _warn_of_few_rows()
     wide = {"dtype": torch.float64}
@@ -281,6 +305,11 @@ def _flat(preds: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, torc
         raise ValueError(
             "preds and target must have shapes (N, C, ...) and (N, ...), got "
             f"{tuple(preds.shape)} and {tuple(target.shape)}"
+        )
+    if preds.shape[1] < 2:
+        raise ValueError(
+            f"preds must have a column for every class, got shape {tuple(preds.shape)}; of a single "
+            "logit z make two, torch.cat([torch.zeros_like(z), z], dim=1)"
         )
     if preds.ndim > 2:
         preds = preds.movedim(1, -1).reshape(-1, preds.shape[1])
