@@ -415,7 +415,7 @@ def _price(problem: Problem, count: int) -> float:
     with_t = d * m > 4 * n
     whole = with_t and 2 * (d + m) * n <= _TABLE
     width = 2 * d if with_t else d
-    loaded = (n if whole else 512) * (width + 2 * m)
+    loaded = (n if whole else 512) * (2 * width + 3 * m)  # some of it copied by a product
     sums = width * m if whole else width * m * (1 + min(max(1, _TABLE // (width * m)), count + 1))
     drawing = method.kept(rows) + 2 * d * d + loaded + sums
     return sets + 8.0 * max(drawing, method.price(rows, False))
