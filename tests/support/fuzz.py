@@ -2,6 +2,7 @@
 
     python tests/support/fuzz.py state --seconds 600
     python tests/support/fuzz.py scan --seconds 600
+    python tests/support/fuzz.py logs --seconds 600
     python tests/support/fuzz.py state --atheris -max_total_time=600     (coverage-guided; pip install atheris)
 
 What is not refused with a ValueError is a finding: it is kept in tests/crashes, and test_fuzz.py
@@ -20,11 +21,13 @@ import random
 import sys
 import tempfile
 import time
+import warnings
 import zipfile
 import zlib
 from pathlib import Path
 
 import numpy as np
+from logs import as_eval, as_lines, inspect_log, lm_eval_lines, made_up_tokens, vllm_line
 
 import ckce
 from ckce._stream import state_file as _state
@@ -121,7 +124,23 @@ def scan(data):
         return rows
 
 
-TARGETS = {"state": state, "scan": scan}
+LOGS = ("samples_sums_2026-01-01T00-00-00.jsonl", "log.eval", "log.json", "texts.jsonl")
+
+
+def logs(data):
+    """A log of a language model is refused, or read; its first byte says which tool's it pretends to be."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / LOGS[data[0] % len(LOGS) if data else 0]
+        path.write_bytes(data[1:])
+        with contextlib.suppress(ValueError, ImportError), warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of letters that are missing
+            log = ckce.read_log(path)
+            assert len(log.y_true) == len(log.y_prob)
+            return len(log.y_true)
+    return 0
+
+
+TARGETS = {"state": state, "scan": scan, "logs": logs}
 
 
 def _npz(arrays, **options):
@@ -166,6 +185,16 @@ def seeds(target):
             acc.update(names[rows], np.log(probs) if "input" in options else probs)
             found.append(acc.to_bytes())
         return found
+    if target == "logs":
+        log = inspect_log(6)
+        texts = [vllm_line(a, b, 5) for a, b in zip(*made_up_tokens(2), strict=True)]
+        written = (
+            as_lines(lm_eval_lines(6)),
+            as_eval(log),
+            json.dumps(log).encode(),
+            as_lines(texts),
+        )
+        return [bytes([kind]) + content for kind, content in enumerate(written)]
     table = ["labels,probs0,probs1,probs2"]
     table += [",".join(map(str, [label, *row])) for label, row in zip(y, q.tolist(), strict=True)]
     text = "\n".join(table).encode()
@@ -242,7 +271,7 @@ def _mutated(data, rng):
 
 
 def mutated(target, data, rng):
-    if target == "scan" and data[:1] in (b"\1", b"\7") and rng.random() < 0.7:
+    if target != "state" and data[:1] in (b"\1", b"\7") and rng.random() < 0.7:
         with contextlib.suppress(OSError, EOFError, zlib.error):  # it was mutated before
             return _rezipped(data, rng)
     return _mutated(data, rng)

@@ -202,7 +202,7 @@ class Estimate(Said):
 
         Its level is that of the estimate, or another. It covers the regularised population value:
         that at the same bandwidth, lambda and frequencies, not that at lambda = 0. Conservative near
-        calibration.
+        calibration; too short for a model that always predicts the same, see docs/methods.md.
         """
         level = self.level if level is None else level
         return interval_above_0(self.debiased, self.se, level, self.effective_groups)
