@@ -107,16 +107,21 @@ def test_available_memory():
         _memory.check_memory(1e20, "much", "")
 
 
-@pytest.mark.parametrize("name", ["evaluate", "compare"])
-def test_refused_before_anything_is_computed(monkeypatch, name):
-    y, q = sample(300, 3)
-    monkeypatch.setattr(_memory, "available_memory", lambda: 1e5)
-    monkeypatch.setattr(_memory, "SMALL", 0.0)
+def fail_at_work(monkeypatch):
+    """Whoever starts to evaluate a model fails."""
     for first in (
         "ckce._metrics.evaluate.scores_of",
         "ckce._compare.compare.estimate_and_solution",
     ):
         monkeypatch.setattr(first, lambda *_, **__: pytest.fail("computed before it was refused"))
+
+
+@pytest.mark.parametrize("name", ["evaluate", "compare"])
+def test_refused_before_anything_is_computed(monkeypatch, name):
+    y, q = sample(300, 3)
+    monkeypatch.setattr(_memory, "available_memory", lambda: 1e5)
+    monkeypatch.setattr(_memory, "SMALL", 0.0)
+    fail_at_work(monkeypatch)
     data = {"evaluate": q, "compare": {"a": q, "b": q[::-1]}}[name]
     with pytest.raises(MemoryError, match=r"method='exact' with n = 300, m = 3 needs about .* GB"):
         getattr(ckce, name)(y, data)
@@ -143,5 +148,6 @@ def test_the_price_of_a_whole_call(monkeypatch, name):
     data = {"a": q, "b": q} if function is ckce.compare else q
     monkeypatch.setattr(_memory, "available_memory", lambda: 0.8e6 * megabytes)
     monkeypatch.setattr(_memory, "SMALL", 0.7e6 * megabytes)  # what is below is tried
+    fail_at_work(monkeypatch)
     with pytest.raises(MemoryError, match=word):
         function(y, data, bandwidth=0.5, n_threads=2)
