@@ -24,7 +24,7 @@ from scipy.special import ndtr
 import ckce
 import ckce._input.groups
 from ckce import reference
-from ckce._results import effective_groups, interval_above_0, standard_error
+from ckce._results import effective_groups, standard_error
 from ckce._results import interval as interval_around
 
 OUT = Path(__file__).parent / "GROUPS.md"
@@ -35,7 +35,6 @@ DESIGNS = [("labels", count) for count in COUNTS]
 DESIGNS += [("alike", 10), ("alike", 50), *(("unequal", count) for count in (5, 10, 20, 50))]
 NAMES = ("calibrated", "slightly sharp", "sharp")
 BINS = 15
-SINGLE = [f"CKCE, {name}" for name in NAMES]
 
 
 def groups_of(design, count):
@@ -132,27 +131,25 @@ def repetition(design, count, method, truth, rng):
         out = [expected]
         for value, groups in zip(values, (None, g), strict=True):
             se = standard_error(influence, None, groups)
-            interval = interval_above_0 if what in SINGLE else interval_around
-            low, high = interval(value, se, 0.95, effective_groups(groups, None))
+            low, high = interval_around(value, se, 0.95, effective_groups(groups, None))
             out += [value, se, low <= expected <= high]
+        return what, out
+
+    def printed(what, expected, estimates, word):
+        out = [expected]
+        for each in estimates:
+            low, high = each.interval()
+            out += [getattr(each, word), each.se, low <= expected <= high]
         return what, out
 
     for name in NAMES:
         q = MODELS[name](pi)
-        by_rows[name] = ckce.estimate(y, q, regularization=lam, **options)
-        by_group[name] = e = ckce.estimate(y, q, groups=g, regularization=lam, **options)
-        expected = truth["CKCE", name, lam]
-        what, out = both(
-            f"CKCE, {name}", expected, (by_rows[name].debiased, e.debiased), e.influence
-        )
-        assert abs(out[5] - e.se) < 1e-12
-        yield what, out
-        rows, groups = (ckce.jkce_estimate(y, q, groups=each, **options) for each in (None, g))
-        out = [truth["JKCE", name]]
-        for each in (rows, groups):
-            low, high = each.interval()
-            out += [each.value, each.se, low <= out[0] <= high]
-        yield f"JKCE, {name}", out
+        by_rows[name], by_group[name] = pair = [
+            ckce.estimate(y, q, groups=each, regularization=lam, **options) for each in (None, g)
+        ]
+        yield printed(f"CKCE, {name}", truth["CKCE", name, lam], pair, "debiased")
+        pair = [ckce.jkce_estimate(y, q, groups=each, **options) for each in (None, g)]
+        yield printed(f"JKCE, {name}", truth["JKCE", name], pair, "value")
         for metric, of_rows in (("Brier", brier_rows), ("ECE", ece_rows)):
             value, influence = of_rows(y, q)
             yield both(f"{metric}, {name}", truth[metric, name], (value, value), influence)
@@ -237,7 +234,7 @@ def main():
         "`groups=`, debiased",
         "without pairs of one group, jackknifed sums of the influence, Student's t with N^2 / sum N_g^2 - 1 "
         "degrees of freedom,",
-        "CKCE and JKCE around 0 where the estimate is negative. The error is",
+        "CKCE and JKCE with a standard error that grows with the truth. The error is",
         "that of the mean by groups. Brier score and ECE have the same value either way.",
         "",
         "| groups | design | what | truth | mean by rows | mean by groups | error | sd | mean se by "

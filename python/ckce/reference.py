@@ -494,6 +494,33 @@ def cluster_standard_error(
     return float(np.sqrt((len(names) - 1) / len(names) * np.sum(np.square(means))))
 
 
+def cluster_interval(value: float, raw: float, se: float, t: float) -> tuple[float, float]:
+    """All theta with (v - theta)^2 <= t^2 se^2 (theta + raw - v) / raw, v = max(value, 0).
+
+    The interval of a squared norm whose standard error at the truth theta is se sqrt((theta + b) /
+    raw), with raw = value + b > 0 and b the part that noise adds: the two roots of a parabola.
+
+    Parameters
+    ----------
+    value : float
+        Debiased CKCE or unbiased JKCE.
+    raw : float
+        CKCE or biased JKCE.
+    se : float
+        `cluster_standard_error`.
+    t : float
+        Quantile of Student's t.
+
+    Returns
+    -------
+    tuple of float
+    """
+    v = max(value, 0.0)
+    c = (t * se) ** 2 / raw
+    low, high = np.sort(np.roots([1.0, -2.0 * v - c, v**2 - c * (raw - v)]).real)
+    return float(low), float(high)
+
+
 def loo_error(
     y_true: Labels,
     y_prob: Array,

@@ -264,10 +264,12 @@ class JkceEstimate:
     def interval(self, level: float | None = None) -> tuple[float, float]:
         """Confidence interval around `value`, or around 0 where that is negative.
 
-        Conservative near calibration.
+        Conservative near calibration. With groups it reaches further up than down, see
+        docs/dependent_rows.md.
         """
         level = self.level if level is None else level
-        return interval_above_0(self.value, self.se, level, self.effective_groups)
+        raw = 0.0 if self.biased is None else self.biased
+        return interval_above_0(self.value, self.se, level, self.effective_groups, raw)
 
     def _facts(self) -> Facts:
         spread = in_words(*self.interval(), self.level)

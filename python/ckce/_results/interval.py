@@ -68,13 +68,23 @@ def interval(
 
 
 def interval_above_0(
-    value: float, se: float, level: float, groups: float | None = None
+    value: float, se: float, level: float, groups: float | None = None, raw: float = 0.0
 ) -> tuple[float, float]:
     """The interval of a value that cannot be negative: around 0 where its estimate is.
 
     The truth is no further from 0 than from a negative estimate, so this covers at least as often.
+
+    Of groups, `value` is `raw`, a squared norm, minus what noise adds to it. Its variance grows with
+    the truth theta, as raw does, so the interval holds the theta with
+    |value - theta| <= t se sqrt((theta + raw - value) / raw): it reaches further up than down.
     """
-    return interval(0.0 if value < 0.0 else value, se, level, groups)
+    centre = 0.0 if value < 0.0 else value
+    if groups is None or raw <= 0.0:
+        return interval(centre, se, level, groups)
+    half = quantile(level, groups) * se
+    shift = half**2 / (2.0 * raw)
+    reach = math.hypot(half, shift)
+    return centre + shift - reach, centre + shift + reach
 
 
 def in_words(low: float, high: float, level: float, rejected: bool = False) -> str:
