@@ -146,6 +146,16 @@ def test_compare_gives_the_numbers_of_the_library(run):
     assert data["models"][0]["name"] == "preds"
 
 
+def test_arrays_of_objects_beside_the_predictions_are_left_alone(run):
+    write_files()
+    np.savez("named.npz", probs=Q, labels=Y, image=np.array([f"{i}" for i in Y], object))
+    code, out, err = run("report named.npz -o page.html")
+    assert (code, err) == (0, "")
+    code, out, err = run("compare named.npz sharp.npz")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["n_samples"] == len(Y)
+
+
 def test_compare_with_shared_labels_and_names(run):
     write_files()
     np.save("r.npy", SHARP)

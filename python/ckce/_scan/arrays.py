@@ -42,6 +42,10 @@ class _Header(NamedTuple):
         return math.prod(self.shape) * self.dtype.itemsize
 
 
+class PythonObjects(ValueError):
+    """An array that only unpickling could read."""
+
+
 def _read_header(file: IO[bytes], where: str, total: int) -> _Header:
     """Header of an array of `total` bytes, whose data fill exactly the rest."""
     start = file.read(12)
@@ -65,7 +69,7 @@ def _read_header(file: IO[bytes], where: str, total: int) -> _Header:
     except Exception:  # numpy lets errors of the parser and the tokenizer through
         raise ValueError(f"{where} has a damaged npy header; save it again") from None
     if dtype.hasobject:
-        raise ValueError(
+        raise PythonObjects(
             f"{where} holds Python objects, which are never unpickled; save numbers or fixed strings"
         )
     if dtype.kind not in "biufUS" or dtype.itemsize == 0:
@@ -359,7 +363,10 @@ class NpzSource(_ArraySource):
                 if key in taken:
                     continue
                 where = f"{file.name} array {key!r}"
-                header = _member_header(archive, archive.getinfo(member), where)
+                try:
+                    header = _member_header(archive, archive.getinfo(member), where)
+                except PythonObjects:  # names of images, say: no predictions
+                    continue
                 if header.dtype.kind == "f" and len(header.shape) in (1, 2):
                     shapes[key] = header.shape
         widest = max(shapes.values(), key=len, default=())
