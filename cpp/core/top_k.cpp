@@ -108,9 +108,9 @@ class Selection {
   using Groups = Eigen::Array<T, kGroups, 1>;
 
 #if defined(__GNUC__)
-  static constexpr Index kLane = 64 / sizeof(T);
-  typedef T Lane __attribute__((vector_size(64)));
-  typedef Count Counts __attribute__((vector_size(64)));
+  static constexpr Index kLane = kRegisterBytes / sizeof(T);
+  typedef T Lane __attribute__((vector_size(kRegisterBytes)));
+  typedef Count Counts __attribute__((vector_size(kRegisterBytes)));
   static Counts ones(Counts mask) { return -mask; }
 #else
   static constexpr Index kLane = 1;
