@@ -2,10 +2,12 @@
 
     python studies/bounds.py            writes studies/BOUNDS.md, 5 minutes of CPU time
     python studies/bounds.py --quick    a fiftieth of the problems, printed only
+    python studies/bounds.py --blocks   2000 problems, the steps with float32 tiles only, printed only
 
 Random problems against the literal formula in long double, whose own error is about 1/2000 of what
 the bounds count. Each problem is solved by every method that prints a bound: by factorisation, by
-iteration (which `method="exact"` takes for many rows; here for few), by Cholesky factors of two
+iteration (which `method="exact"` takes for many rows; here for few), by blocks (for many rows and
+classes; here for few), by Cholesky factors of two
 kinds, by landmarks at once and in a stream, and with the linear kernel. A few problems of 2001 rows
 are iterated as a user's would be. `two_classes.py` looks at two classes.
 """
@@ -22,7 +24,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
-from bounded import primal_truth, problem, solutions
+from bounded import BLOCKS, primal_truth, problem, solutions
 from line import truth
 
 import ckce
@@ -33,7 +35,7 @@ WORKERS = 4
 TINY = np.finfo(float).tiny
 
 
-def run(count, seed):
+def run(count, seed, only=None):
     """Rows (error, bound, value, bandwidth, lambda) of each method, and refusals."""
     warnings.simplefilter("ignore")
     rows, refused = defaultdict(list), defaultdict(list)
@@ -44,7 +46,7 @@ def run(count, seed):
         linear = {k: v for k, v in options.items() if k not in ("kernel", "bandwidth")}
         exact_linear = primal_truth(y, q, **linear)
         where = options["bandwidth"], options["regularization"]
-        for name, value, bound in solutions(y, q, options):
+        for name, value, bound in solutions(y, q, options, only):
             if value is None:
                 refused[name].append(where)
                 continue
@@ -53,7 +55,7 @@ def run(count, seed):
     return rows, refused
 
 
-def table(count, seed):
+def table(count, seed, only=None):
     lines = [
         "| method | problems | error > bound | largest error / bound | median bound / value "
         "| bound < value: all | lambda > 1e-4 | refused | at bandwidth and lambda >= 1e-6 |",
@@ -63,7 +65,7 @@ def table(count, seed):
     chunk = min(count, 500)
     with ProcessPoolExecutor(WORKERS) as pool:
         seeds = [[seed, k] for k in range(count // chunk)]
-        for rows, some in pool.map(run, [chunk] * len(seeds), seeds):
+        for rows, some in pool.map(run, [chunk] * len(seeds), seeds, [only] * len(seeds)):
             for name in rows:
                 found[name] += rows[name]
                 refused[name] += some[name]
@@ -170,8 +172,13 @@ def page(parts, count, minutes):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true")
-    quick = parser.parse_args().quick
+    parser.add_argument("--blocks", action="store_true")
+    arguments = parser.parse_args()
     warnings.simplefilter("ignore")
+    if arguments.blocks:
+        table(2000, SEED + 2, BLOCKS)
+        return
+    quick = arguments.quick
     start = time.monotonic()
     count, defaults, large = (400, 100, 0) if quick else (20_000, 3000, 8)
     parts = table(count, SEED), default_table(defaults, SEED + 1), large_table(large)

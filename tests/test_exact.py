@@ -28,7 +28,7 @@ def solve(y, q, *, iterate, kernel="linear_gaussian", bandwidth=0.7, tol=1e-10, 
         kernel=_core.Kernel(kernel, bandwidth),
         ridge=ridge,
         tol=tol,
-        solver=_core.Solver.iterate if iterate else _core.Solver.factorise,
+        solver=more.get("solver", _core.Solver.iterate if iterate else _core.Solver.factorise),
         full=full,
         n_threads=n_threads or 2,
         progress=None,
@@ -124,6 +124,39 @@ def test_random_probes_find_what_a_factor_of_512_columns_misses(weighted):
     for name in ("debias", "floor"):
         assert abs(getattr(solved, name) - getattr(direct, name)) <= solved.debias_error
         assert getattr(solved, name) == pytest.approx(getattr(direct, name), rel=1e-3, abs=0)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kernel", OWN_PART)
+def test_blocks_with_weights_and_label_kernels(kernel, weighted):
+    y, q = sample(700, 5, concentration=0.3)
+    more = {"kernel": kernel, "full": True, "solver": _core.Solver.blocks}
+    more["factor"] = np.asfortranarray(np.linalg.cholesky(label_kernel(5)))
+    if weighted:
+        more["weights"] = np.random.default_rng(1).uniform(0.1, 3, 700)
+    solved = solve(y, q, iterate=True, **more)
+    direct = solve(y, q, iterate=False, **{**more, "solver": _core.Solver.factorise})
+    assert solved.value == pytest.approx(direct.value, rel=1e-9, abs=0)
+    assert abs(solved.value - direct.value) <= solved.bound
+    assert solved.per_class == pytest.approx(direct.per_class, rel=1e-7)
+    assert solved.debias == pytest.approx(direct.debias, rel=1e-3, abs=0)
+    deviation = np.abs(solved.influence - direct.influence).max()
+    assert deviation <= 1e-5 * np.abs(direct.influence).max()
+
+
+def test_many_rows_of_many_classes_go_by_blocks():
+    y, q = sample(1600, 256, concentration=1 / 256)
+    bandwidth = ckce.median_bandwidth(q)
+    by = {"bandwidth": bandwidth, "n_threads": 1}
+    direct = solve(y, q, iterate=False, **by)
+    solved = solve(y, q, iterate=True, **by)
+    assert 2 <= solved.iterations <= 4
+    assert abs(solved.value - direct.value) <= solved.bound + 1e-13 * direct.value
+    assert solved.bound <= 1e-10 * solved.value
+    assert solved.value == solve(y, q, iterate=True, solver=_core.Solver.blocks, **by).value
+    assert solved.value == solve(y, q, iterate=True, full=True, **by).value
+    for threads in (2, 3):
+        assert solved.value == solve(y, q, iterate=True, **{**by, "n_threads": threads}).value
 
 
 @pytest.mark.parametrize("edge", EDGES)

@@ -23,6 +23,7 @@ void bind_ckce(py::module_& module) {
   py::native_enum<Solver>(module, "Solver", "enum.Enum")
       .value("factorise", Solver::kFactorise)
       .value("iterate", Solver::kIterate)
+      .value("blocks", Solver::kBlocks)
       .finalize();
   py::native_enum<Precision>(module, "Precision", "enum.Enum")
       .value("float64", Precision::kFloat64)

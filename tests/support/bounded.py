@@ -7,6 +7,7 @@ import ckce
 from ckce import _core
 from ckce._problem.label_kernel import check_label_kernel
 
+BLOCKS = "exact, by blocks"  # float32 beside float64
 KINDS = ("spread", "skewed", "clustered", "duplicated", "one-hot", "constant", "tiny distances")
 
 
@@ -99,22 +100,25 @@ def primal_truth(y, q, regularization=None, sample_weight=None, label_kernel=Non
     return np.sum((x.T @ x) * ell)
 
 
-def solutions(y, q, options):
-    """(method, value, bound) of every method; the value is None where it was refused."""
+def solutions(y, q, options, only=None):
+    """(method, value, bound) of every method, or of one; the value is None where it was refused."""
     linear = {k: v for k, v in options.items() if k not in ("kernel", "bandwidth")}
 
     def estimate(**changes):
         e = ckce.estimate(y, q, n_threads=1, **{**options, **changes})
         return e.value, e.bound
 
-    def iterated():
-        solution = iterate(y, q, **options)
+    def iterated(blocks):
+        solution = iterate(
+            y, q, **options, solver=_core.Solver.blocks if blocks else _core.Solver.iterate
+        )
         return solution.value, solution.bound
 
     rank = max(1, len(y) // 3)
     ways = {
         "exact, factorised": lambda: estimate(method="exact"),
-        "exact, iterated": iterated,
+        "exact, iterated": lambda: iterated(blocks=False),
+        BLOCKS: lambda: iterated(blocks=True),
         "cholesky": lambda: estimate(method="cholesky"),
         "cholesky, of low rank": lambda: estimate(
             method=ckce.Cholesky(rank=rank, pivoting="random")
@@ -124,6 +128,8 @@ def solutions(y, q, options):
         "linear kernel": lambda: estimate(kernel="linear", bandwidth="median", **linear),
     }
     for name, way in ways.items():
+        if only not in (None, name):
+            continue
         try:
             yield name, *way()
         except (ValueError, MemoryError, RuntimeError):

@@ -12,28 +12,37 @@ bool linear_in_tiles(const Gram& gram) {
 }
 
 // Q'V (m, width), column tiles shared out so that each is summed in one order.
-Matrix linear_moments(const Panels& q, const Panels& v, Parallel& parallel) {
+template <class AnyPanels>
+Matrix linear_moments(const Panels& q, const AnyPanels& v, Parallel& parallel) {
   Matrix sum = Matrix::Zero(q.width(), v.width());
   parallel.each_piece(v.width(), kMomentColumns, [&](Index begin, Index columns) {
     for (Index i = 0; i < q.count(); ++i)
       add_product_tn(sum.middleCols(begin, columns), 1.0, q.panel(i),
-                     v.panel(i).middleCols(begin, columns));
+                     v.panel(i).middleCols(begin, columns).template cast<double>());
   });
   return sum;
 }
 
 }  // namespace
 
-void gram_product(const Gram& gram, const Panels& v, Panels& out, Parallel& parallel) {
+void gram_product(const Gram& gram, const Panels& v, Panels& out, Parallel& parallel,
+                  const Beside* beside) {
   const Kernel& kernel = gram.kernel;
   const Points& points = gram.points;
   const bool in_tiles = linear_in_tiles(gram);
   const bool apart = kernel.has_linear_part() && !in_tiles;
-  const Matrix linear = apart ? linear_moments(points.q, v, parallel) : Matrix();
-  const auto fill = in_tiles ? &Kernel::full_tile : &Kernel::tile;
-  const auto start = [&](Index i, Matrix& own) {
-    if (apart) add_product(own, 1.0, points.q.panel(i), linear);
+  const auto moments = [&](const auto& of) {
+    return apart ? linear_moments(points.q, of, parallel) : Matrix();
   };
+  const Matrix linear = moments(v);
+  const Matrix linear_beside = beside ? moments(beside->v) : Matrix();
+  const auto fill = in_tiles ? &Kernel::full_tile : &Kernel::tile;
+  const auto start_with = [&](const Matrix& linear_part) {
+    return [&](Index i, Matrix& own) {
+      if (apart) add_product(own, 1.0, points.q.panel(i), linear_part);
+    };
+  };
+  const auto start = start_with(linear);
   if (kernel.has_own_part() || in_tiles)
     return symmetric_product(
         v, out, parallel,
@@ -41,7 +50,7 @@ void gram_product(const Gram& gram, const Panels& v, Panels& out, Parallel& para
           return
               [&](Index i, Index j, Matrix& tile) { (kernel.*fill)(points, i, points, j, tile); };
         },
-        start);
+        start, beside, start_with(linear_beside));
   parallel.each_striped(v.count(), stripe_of(v.count()), [&](Index i) {
     Matrix own = Matrix::Zero(kPanel, v.width());
     start(i, own);

@@ -2,13 +2,16 @@
 // time, O(n m) memory.
 #pragma once
 
+#include "core/base/float_panels.hpp"
 #include "core/base/parallel.hpp"
 #include "core/kernels/kernel.hpp"
 
 namespace ckce {
 
 // out = K V (n, width). Each tile of the lower triangle serves both sides of the diagonal.
-void gram_product(const Gram& gram, const Panels& v, Panels& out, Parallel& parallel);
+// `beside`: another product with the same tiles, in float32.
+void gram_product(const Gram& gram, const Panels& v, Panels& out, Parallel& parallel,
+                  const Beside* beside = nullptr);
 
 // The sum over i != j of k(q_i, q_j) <r_i, r_j>. O(n^2 m)
 double off_diagonal_form(const Gram& gram, const Panels& r, Parallel& parallel);

@@ -60,6 +60,7 @@ void add_tile_columns_tn(const double* tile, const double* v, double* out) {
 // registers of sums for each, and three for what is multiplied.
 template <class Step>
 void in_column_groups(Index columns, Step step) {
+  if (columns == 0) return;
   constexpr Index kMost = std::min(8, (kRegisters - 3) / 2);
   const Index groups = (columns + kMost - 1) / kMost;
   const Index width = (columns + groups - 1) / groups;

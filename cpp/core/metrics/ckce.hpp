@@ -37,7 +37,8 @@ struct Solution {
   double debias_error = 0.0;  // about the most that they can be off then
 };
 
-enum class Solver { kFactorise, kIterate };
+// kIterate steps by blocks first where that pays, kBlocks at any size.
+enum class Solver { kFactorise, kIterate, kBlocks };
 
 // Up to here a factorisation takes less time than the iteration.
 constexpr Index kFactorisationLimit = 2000;

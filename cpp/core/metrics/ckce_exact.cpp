@@ -4,9 +4,11 @@
 #include <cmath>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "core/features/linear.hpp"
 #include "core/kernels/gram_product.hpp"
+#include "core/metrics/block_solve.hpp"
 #include "core/metrics/ckce.hpp"
 #include "core/metrics/ckce_parts.hpp"
 #include "core/metrics/conjugate_gradients.hpp"
@@ -51,15 +53,68 @@ Vector value_per_class(const ConjugateGradients& v, const Panels& y, double ridg
 // None if one of the two systems takes more than `most` products.
 std::optional<Solution> ckce_by_iteration(const Kernel& kernel, const Samples& samples,
                                           const LabelKernel& label, double ridge, double tol,
-                                          Index most, bool full, Parallel& parallel) {
+                                          Index most, Index block_rank, bool full,
+                                          Parallel& parallel) {
   const Points points = kernel.points(samples.probs, parallel);
   const Gram gram{kernel, points};
-  const Panels r = residual_panels(samples, points.q, label, [](double w) { return std::sqrt(w); });
+  const auto residuals = [&] {
+    return residual_panels(samples, points.q, label, [](double w) { return std::sqrt(w); });
+  };
   const WeightedGram weighted(gram, samples, parallel);
-  Preconditioner preconditioner(gram, samples, ridge, parallel);
+  Preconditioner preconditioner(gram, samples, ridge, parallel, block_rank);
+  const double round_off = 1e-15;
+  const double enough = 1e-9;  // left of Y = W V in K Y, of which the influence is made
+  // The influence is linear in rho, the value is not: where `tol` is loose, rho is solved for, too.
+  const auto least_of = [&](double value, double r_norm) {
+    return std::max(1e-5 * std::sqrt(ridge * value), round_off * r_norm);
+  };
+  const auto solve_rest = [&](Panels& rest, double least, Solution& solution) {
+    ConjugateGradients more(
+        weighted, preconditioner, rest, ridge, parallel,
+        [&](const auto& cg) { return cg.rest.data().norm() <= least; }, most);
+    solution.iterations += more.iterations;
+    rest = std::move(more.rest);
+    return more;
+  };
+  const auto finish = [&](Solution solution, const Panels& v, const Panels& ky) {
+    solution.influence.resize(samples.n());
+    for (Index i = 0; i < samples.n(); ++i) solution.influence[i] = v.row(i).dot(ky.row(i));
+    finish_influence(solution.influence, samples, 2.0 * total_weight(samples) * ridge);
+    add_diagonal_terms(gram, weighted, samples, label, ridge, preconditioner, solution, parallel);
+    solution.bound =
+        finish_bound(solution.bound, solution.value, label, total_weight(samples), ridge);
+    return solution;
+  };
+  if (block_rank > 0) {
+    BlockSolve solved(weighted, preconditioner, residuals(), ridge, tol, parallel);
+    if (solved.done) {
+      Solution solution;
+      solution.per_class = solved.per_class();
+      solution.value = solution.per_class.sum();
+      solution.iterations = solved.iterations;
+      solution.bound = solved.bound(ridge);
+      if (!full) return solution;
+      const double r_norm = residuals().data().norm();
+      solution.bound =
+          solved.full_bound(ridge, residual_error(label, total_weight(samples), r_norm));
+      Panels v = std::move(solved.v);
+      Panels rho = std::move(solved.rho);
+      solved.release();
+      const double least = least_of(solution.value, r_norm);
+      if (rho.data().norm() > least) v.data() += solve_rest(rho, least, solution).x.data();
+      rho = Panels();
+      const double x_norm = v.data().norm();
+      const ConjugateGradients y(
+          weighted, preconditioner, v, ridge, parallel,
+          [&](const auto& cg) { return cg.rest.data().norm() <= enough * x_norm; }, most);
+      if (!y.done) return std::nullopt;
+      solution.iterations += y.iterations;
+      return finish(std::move(solution), v, y.kx);
+    }
+  }
+  const Panels r = residuals();
   const double r_norm = r.data().norm();
   const double r_error = residual_error(label, total_weight(samples), r_norm);
-  const double round_off = 1e-15;
 
   // The value is known up to 2 |sigma| |rho| + |rho|^2 / (4 ridge), where rho and sigma are what is
   // left of the systems for V = W R and Y = W V.
@@ -88,37 +143,21 @@ std::optional<Solution> ckce_by_iteration(const Kernel& kernel, const Samples& s
           solution.per_class = value_per_class(v, cg.x, ridge);
           solution.value = solution.per_class.sum();
         }
-        return settled && (!full || sigma <= 1e-9 * x_norm);
+        return settled && (!full || sigma <= enough * x_norm);
       },
       most);
   if (!y.done) return std::nullopt;
   solution.iterations = v.iterations + y.iterations;
   if (!full) return solution;
-
-  // The influence is linear in rho, the value is not: where `tol` is loose, rho is solved for, too.
-  const double enough = std::max(1e-5 * std::sqrt(ridge * value), round_off * r_norm);
-  if (rho > enough) {
+  const double least = least_of(value, r_norm);
+  if (rho > least) {
     v.kx = y.x = Panels();
-    const auto solve = [&](Panels& rest, double least) {
-      ConjugateGradients more(
-          weighted, preconditioner, rest, ridge, parallel,
-          [&](const auto& cg) { return cg.rest.data().norm() <= least; }, most);
-      solution.iterations += more.iterations;
-      rest = std::move(more.rest);
-      return more;
-    };
-    const Panels moved = solve(v.rest, enough).x;
+    const Panels moved = solve_rest(v.rest, least, solution).x;
     v.x.data() += moved.data();
     y.rest.data() += moved.data();
-    y.kx.data() += solve(y.rest, 1e-9 * x_norm).kx.data();
+    y.kx.data() += solve_rest(y.rest, enough * x_norm, solution).kx.data();
   }
-  solution.influence.resize(samples.n());
-  for (Index i = 0; i < samples.n(); ++i) solution.influence[i] = v.x.row(i).dot(y.kx.row(i));
-  finish_influence(solution.influence, samples, 2.0 * total_weight(samples) * ridge);
-  add_diagonal_terms(gram, weighted, samples, label, ridge, preconditioner, solution, parallel);
-  solution.bound =
-      finish_bound(solution.bound, solution.value, label, total_weight(samples), ridge);
-  return solution;
+  return finish(std::move(solution), v.x, y.kx);
 }
 
 }  // namespace
@@ -128,10 +167,14 @@ Solution ckce_exact(const Kernel& kernel, const Samples& samples, const LabelKer
   if (!kernel.has_own_part())  // K = Q Q': its features are known and few
     return ckce_features(LinearFeatures(samples.m()), samples, label, ridge, Precision::kFloat64,
                          full, parallel);
-  if (solver == Solver::kIterate) {
-    const bool alone = samples.n() > kFactorisationLimit;
-    const auto solved = ckce_by_iteration(kernel, samples, label, ridge, tol,
-                                          alone ? kMostProducts : kFewProducts, full, parallel);
+  if (solver != Solver::kFactorise) {
+    const Index n = samples.n();
+    const Index m = samples.m();
+    const bool blocks = solver == Solver::kBlocks || solves_by_blocks(n, m);
+    const bool alone = n > kFactorisationLimit;
+    const auto solved =
+        ckce_by_iteration(kernel, samples, label, ridge, tol, alone ? kMostProducts : kFewProducts,
+                          blocks ? block_rank(n, m) : 0, full, parallel);
     if (solved) return *solved;
     if (alone) throw std::domain_error(kNoConvergence);
   }

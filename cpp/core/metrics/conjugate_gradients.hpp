@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/base/panels.hpp"
 #include "core/base/parallel.hpp"
@@ -12,6 +13,8 @@
 #include "core/metrics/preconditioner.hpp"
 
 namespace ckce {
+
+constexpr double kFloatUnit = 0.5 * std::numeric_limits<float>::epsilon();
 
 inline double dot(const Panels& a, const Panels& b) {
   return a.data().cwiseProduct(b.data()).sum();
@@ -26,23 +29,64 @@ class WeightedGram {
     norm_ = w.dot(gram.kernel.diagonal(gram.points, parallel));
     const double depth = depth_in_panels(2 * gram.n()) + static_cast<double>(samples.m());
     error_ = depth * kUnit * norm_ + gram.kernel.entry_error(gram.points) * w.sum();
+    // A tile rounds once, and its share of a sum kPanel times; three more for what underflows.
+    float_error_ = (static_cast<double>(kPanel) + 4.0) * kFloatUnit * norm_ + error_;
   }
 
   // |sqrt(w) K sqrt(w)| <= its trace, and how far rounding may move a product with v, at most, as a
   // multiple of |v|: K has no negative entries, so the same norm bounds K |v|.
   double norm() const { return norm_; }
   double error() const { return error_; }
+  double float_error() const { return float_error_; }  // the same of s in apply_both
 
   void apply(const Panels& v, Panels& kv, Parallel& parallel) const {
-    if (root_.size() == 0) return gram_product(gram_, v, kv, parallel);
-    Panels scaled = v;
-    scale_rows(scaled);
-    gram_product(gram_, scaled, kv, parallel);
-    scale_rows(kv);
+    apply(v, kv, parallel, nullptr);
+  }
+
+  // Also ks = K s for s that to_float and from_float have rounded, on the same tiles in float32.
+  void apply(const Panels& v, Panels& kv, const FloatPanels& s, Panels& ks,
+             Parallel& parallel) const {
+    const Beside beside{s, ks};
+    apply(v, kv, parallel, &beside);
+    scale_rows(ks);
+  }
+
+  // scale sqrt(w) s in float32, scale a power of 2 that brings it near 1; and back to s.
+  FloatPanels to_float(const Panels& s, double& scale) const {
+    double largest = 0.0;
+    for (Index i = 0; i < s.count(); ++i)
+      largest = std::max(largest, rows_times(s, i, 1.0).cwiseAbs().maxCoeff());
+    scale = largest > 0.0 && std::isfinite(largest) ? std::exp2(-std::ilogb(largest)) : 1.0;
+    FloatPanels rounded(s.n(), s.width());
+    for (Index i = 0; i < s.count(); ++i)
+      rounded.panel(i).topRows(s.rows(i)) = rows_times(s, i, scale).cast<float>();
+    return rounded;
+  }
+  Matrix from_float(const FloatPanels& s, Index i, double scale) const {
+    Matrix rows = s.panel(i).cast<double>() / scale;
+    if (root_.size() > 0)
+      rows.topRows(s.rows(i)).array().colwise() /= root_.segment(i * kPanel, s.rows(i)).array();
+    return rows;
   }
 
  private:
+  void apply(const Panels& v, Panels& kv, Parallel& parallel, const Beside* beside) const {
+    if (root_.size() == 0) return gram_product(gram_, v, kv, parallel, beside);
+    Panels scaled = v;
+    scale_rows(scaled);
+    gram_product(gram_, scaled, kv, parallel, beside);
+    scale_rows(kv);
+  }
+
+  // scale sqrt(w) s, rows of panel i
+  Matrix rows_times(const Panels& s, Index i, double scale) const {
+    Matrix rows = scale * s.panel(i).topRows(s.rows(i));
+    if (root_.size() > 0) rows.array().colwise() *= root_.segment(i * kPanel, s.rows(i)).array();
+    return rows;
+  }
+
   void scale_rows(Panels& a) const {
+    if (root_.size() == 0) return;
     for (Index i = 0; i < a.count(); ++i)
       a.panel(i).topRows(a.rows(i)).array().colwise() *=
           root_.segment(i * kPanel, a.rows(i)).array();
@@ -52,6 +96,7 @@ class WeightedGram {
   Vector root_;
   double norm_;
   double error_;
+  double float_error_;
 };
 
 constexpr Index kMostProducts = 1000;

@@ -5,6 +5,7 @@
 
 #include "core/features/cholesky.hpp"
 #include "core/linalg/lower_triangle.hpp"
+#include "core/linalg/panel_sums.hpp"
 #include "core/linalg/products.hpp"
 #include "core/linalg/ridge_solve.hpp"
 #include "core/metrics/ckce_parts.hpp"
@@ -16,21 +17,6 @@ namespace {
 constexpr double kFewMissed = 0.01;
 constexpr Index kFirstProduct = 1024;
 constexpr double kDiagonalShare = 1e-3;
-
-// sum over panels of a_i'b_i, stripe by stripe in order. (columns of a, columns of b)
-Matrix panel_products(const Panels& a, const Panels& b, Parallel& parallel) {
-  Matrix total = Matrix::Zero(a.width(), b.width());
-  const Index stripe = stripe_of(a.count());
-  parallel.each(count_pieces(a.count(), stripe), [&] {
-    return [&](Index task) {
-      Matrix sum = Matrix::Zero(a.width(), b.width());
-      for (Index i = task * stripe; i < std::min((task + 1) * stripe, a.count()); ++i)
-        add_product_tn(sum, 1.0, a.panel(i), b.panel(i));
-      parallel.in_turn(task, [&] { total += sum; });
-    };
-  });
-  return total;
-}
 
 // Everything scaled by sqrt(w).
 class LowRank {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/linalg/panel_sums.hpp"
 #include "core/linalg/products.hpp"
 
 namespace ckce {
@@ -17,24 +18,25 @@ Index choose_rank(Index n, Index m) {
 }  // namespace
 
 Preconditioner::Preconditioner(const Gram& gram, const Samples& samples, double ridge,
-                               Parallel& parallel)
+                               Parallel& parallel, Index rank)
     : samples_(samples),
       points_(gram.points),
       ridge_(ridge),
       factor_(gram, Pivoting::kRandom, 0, parallel) {
-  extend(gram, choose_rank(gram.n(), samples.m()), 1e-10, parallel);
+  extend(gram, rank > 0 ? rank : choose_rank(gram.n(), samples.m()), 1e-10, parallel);
 }
 
 void Preconditioner::extend(const Gram& gram, Index rank, double tol, Parallel& parallel) {
   factor_.extend(gram, rank, tol, parallel);
   Matrix gg = Matrix::Zero(factor_.d(), factor_.d());
-  sum_over_panels(gg, parallel, [&](Index i, Matrix& sum) { add_gram(sum, panel(i)); });
+  sum_over_panels(points_.q.count(), gg, parallel,
+                  [&](Index i, Matrix& sum) { add_gram(sum, panel(i)); });
   solver_ = std::make_unique<RidgeSolver>(std::move(gg), ridge_, parallel);
 }
 
 Matrix Preconditioner::project(const Panels& r, Parallel& parallel) const {
   Matrix x = Matrix::Zero(factor_.d(), r.width());
-  sum_over_panels(x, parallel, [&](Index i, Matrix& sum) {
+  sum_over_panels(r.count(), x, parallel, [&](Index i, Matrix& sum) {
     const Matrix g = panel(i);
     add_product_tn(sum, 1.0, g, r.panel(i).topRows(g.rows()));
   });
@@ -72,19 +74,6 @@ Vector Preconditioner::diagonal(Parallel& parallel) const {
     a.segment(i * kPanel, g.cols()) = g.colwise().squaredNorm().transpose();
   });
   return a;
-}
-
-template <class Add>
-void Preconditioner::sum_over_panels(Matrix& total, Parallel& parallel, Add add) const {
-  const Index count = points_.q.count();
-  const Index stripe = stripe_of(count);
-  parallel.each(count_pieces(count, stripe), [&] {
-    return [&](Index task) {
-      Matrix sum = Matrix::Zero(total.rows(), total.cols());
-      for (Index i = task * stripe; i < std::min((task + 1) * stripe, count); ++i) add(i, sum);
-      parallel.in_turn(task, [&] { total += sum; });
-    };
-  });
 }
 
 Matrix Preconditioner::panel(Index i) const {

@@ -14,8 +14,10 @@ namespace ckce {
 
 class Preconditioner {
  public:
+  // Of this rank; 0: of one that pays for itself in steps that share one length for all columns.
   // O(n rank (m + rank))
-  Preconditioner(const Gram& gram, const Samples& samples, double ridge, Parallel& parallel);
+  Preconditioner(const Gram& gram, const Samples& samples, double ridge, Parallel& parallel,
+                 Index rank = 0);
 
   // More columns of G, until tr(K - G G') <= tol tr K. O(n rank (m + rank))
   void extend(const Gram& gram, Index rank, double tol, Parallel& parallel);
@@ -32,10 +34,7 @@ class Preconditioner {
 
  private:
   Matrix project(const Panels& r, Parallel& parallel) const;  // G'r (rank, width)
-  // total += the sum over panels of what add(panel, sum) adds, stripe by stripe in order.
-  template <class Add>
-  void sum_over_panels(Matrix& total, Parallel& parallel, Add add) const;
-  Matrix panel(Index i) const;  // rows of sqrt(w) G
+  Matrix panel(Index i) const;                                // rows of sqrt(w) G
 
   const Samples& samples_;
   const Points& points_;

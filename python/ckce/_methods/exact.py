@@ -70,6 +70,9 @@ class Exact(Method):
             return max(2 * panels + n**2, price_of_gram(n, rows.n_threads, full))
         helper = n * min(max(min(max(5_000_000 // n, 64), 256), m // 2), 512)
         iteration = 12 * panels + helper
+        if m >= 256 and n >= 6 * m:  # by blocks, beside a factor of more columns
+            columns = min(2 * m, n // 6)
+            iteration = max(iteration, 11 * panels + n * columns + 4 * columns**2)
         if not full:
             return iteration
         rank = min(4096 if n <= 8192 else max(512, 2 * m), 4096, n)
