@@ -213,18 +213,41 @@ def test_looser_tolerance_takes_fewer_products():
     assert counts[0] < counts[1]
 
 
-def test_the_limit_between_factorisation_and_iteration():
-    limit = _core.FACTORISATION_LIMIT
-    assert limit == 2000  # documented
-    y, q = sample(limit + 1, 3)
+@pytest.mark.parametrize(("m", "limit"), [(3, 270), (46, 1990), (60, 2000)])
+def test_the_limit_between_factorisation_and_iteration(m, limit):
+    # min(40 m + 150, 2000), as documented
+    y, q = sample(limit + 1, m)
     below = ckce.estimate(y[:-1], q[:-1], method="exact", bandwidth=0.7)
     above = ckce.estimate(y, q, method="exact", bandwidth=0.7)
     assert below.iterations is None
     assert below.debias_rank is None
     assert above.iterations > 0
-    assert above.debias_rank > 0
+    direct = solve(y, q, iterate=False, full=True)
     assert above.value == solve(y, q, iterate=True).value
-    assert above.value == pytest.approx(solve(y, q, iterate=False).value, rel=1e-9, abs=0)
+    assert above.value == pytest.approx(direct.value, rel=1e-9, abs=0)
+    slack = (above.debias_error or 0.0) + 1e-10 * direct.debias
+    assert slack <= (1.1e-5 if limit < 2000 else 1e-3) * direct.debias
+    assert abs(above.value - above.debiased - direct.debias) <= slack
+    assert abs(above.floor - direct.floor) <= slack
+
+
+@pytest.mark.parametrize(("concentration", "rank"), [(0.02, 375), (1.0, None)])
+def test_the_debias_term_below_2000_rows(concentration, rank):
+    # From a factor of few columns that leaves 1e-5 of it at most, or by factorisation.
+    y, q = sample(1500, 10, concentration=concentration)
+    bandwidth = ckce.median_bandwidth(q)
+    e = ckce.estimate(y, q, method="exact", bandwidth=bandwidth)
+    direct = solve(y, q, iterate=False, bandwidth=bandwidth, full=True)
+    assert e.value == ckce.ckce(y, q, method="exact", bandwidth=bandwidth)
+    if rank is None:
+        assert e.debias_rank is None
+        assert e.debias_error is None
+    else:
+        assert 0 < e.debias_rank <= rank
+        assert 0 < e.debias_error <= 1e-5 * direct.debias
+    slack = (e.debias_error or 0.0) + 1e-10 * direct.debias
+    assert abs(e.value - e.debiased - direct.debias) <= slack
+    assert abs(e.floor - direct.floor) <= slack
 
 
 def test_the_factorisation_in_several_tiles():

@@ -30,9 +30,10 @@ def predictions(rng, n, m, kind):
     return q / q.sum(axis=1, keepdims=True)
 
 
-def problem(rng, default):
+def problem(rng, default, shape=None):
     """Labels, rows, and options of `ckce.estimate`; `default`: those that it would take itself."""
-    n, m = int(np.exp(rng.uniform(np.log(2), np.log(111)))), int(rng.integers(3, 9))
+    few = int(np.exp(rng.uniform(np.log(2), np.log(111)))), int(rng.integers(3, 9))
+    n, m = few if shape is None else shape
     q = predictions(rng, n, m, KINDS[rng.integers(len(KINDS))])
     odd = rng.choice([0.0, 0.3])
     y = np.array([rng.choice(m, p=(1 - odd) * p + odd * np.roll(p, 1)) for p in q])

@@ -1,5 +1,6 @@
 #include "core/linalg/ridge_solve.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 #include <utility>
@@ -126,18 +127,41 @@ void RidgeSolver::solve_from(Index begin, MatrixRef b) const {
   solve_lower_transposed(below, b);
 }
 
-// With A + ridge I = L L': its square is L (L'L) L' = (L S)(L S)', S S' = L'L. S comes from a
-// matrix of the same condition, not of its square.
-Matrix RidgeSolver::factor_of_square(Parallel& parallel) const {
+// With A + ridge I = L L': its square is L (L'L) L' = P P', P = L S, S S' = L'L, and J = P^-1. S
+// comes from a matrix of the same condition, not of its square.
+Matrix RidgeSolver::root_of_square(Parallel& parallel) const {
+  constexpr double kLargestCondition = 1e6;  // of what a product with J keeps the digits
+  if (factor_.diagonal().maxCoeff() > std::sqrt(kLargestCondition) * factor_.diagonal().minCoeff())
+    return {};
   const Matrix l = factor_.triangularView<Eigen::Lower>();
   Matrix l_l = Matrix::Zero(size(), size());
   add_gram(l_l, l);
-  try {
-    const RidgeSolver inner(std::move(l_l), 0.0, parallel);
-    return product(l, Matrix(inner.factor_.triangularView<Eigen::Lower>()));
-  } catch (const std::domain_error&) {
-    return {};
+  const RidgeSolver inner(std::move(l_l), 0.0, parallel);
+  const Matrix p = product(l, Matrix(inner.factor_.triangularView<Eigen::Lower>()));
+  Matrix j = Matrix::Zero(size(), size());
+  parallel.each_piece(size(), kSolveColumns, [&](Index begin, Index columns) {
+    const Index below = size() - begin;
+    Matrix some = Matrix::Identity(below, columns);
+    solve_lower(p.bottomRightCorner(below, below), some);
+    j.block(begin, begin, below, columns) = some;
+  });
+  return j;
+}
+
+Vector RidgeSolver::solved_norms(const Matrix& root, const In& b) const {
+  if (root.size() == 0) {
+    Matrix w_b = b.transpose();
+    solve(w_b);
+    return w_b.colwise().squaredNorm().transpose();
   }
+  Vector norms = Vector::Zero(b.rows());
+  for (Index begin = 0; begin < size(); begin += kSolveColumns) {
+    const Index end = std::min(begin + kSolveColumns, size());
+    Matrix some = Matrix::Zero(b.rows(), end - begin);
+    add_product_nt(some, 1.0, b.leftCols(end), root.block(begin, 0, end - begin, end));
+    norms += some.rowwise().squaredNorm();
+  }
+  return norms;
 }
 
 void RidgeSolver::solve(MatrixRef b, Parallel& parallel) const {

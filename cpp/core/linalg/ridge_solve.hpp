@@ -21,9 +21,11 @@ class RidgeSolver {
   void solve(MatrixRef b, Parallel& parallel) const;
   // The lower triangle of W itself (n, n), for what needs all of it. O(2 n^3 / 3)
   Matrix into_inverse(Parallel& parallel) &&;
-  // P lower triangular with P P' = (A + ridge I)^2, so that |W b| = |P^-1 b| takes one triangular
-  // solve, not two. Empty where A + ridge I is singular to rounding. O(n^3)
-  Matrix factor_of_square(Parallel& parallel) const;
+  // J lower triangular with J'J = W^2, so that |W b| = |J b| takes one product, not two solves.
+  // Empty where A + ridge I is near singular. O(n^3)
+  Matrix root_of_square(Parallel& parallel) const;
+  // |W b_i|^2 of the rows b_i of B, with the root from above. O(rows n^2)
+  Vector solved_norms(const Matrix& root, const In& b) const;
 
  private:
   Matrix factor_;

@@ -40,7 +40,7 @@ struct Solution {
 // kIterate steps by blocks first where that pays, kBlocks at any size.
 enum class Solver { kFactorise, kIterate, kBlocks };
 
-// Up to here a factorisation takes less time than the iteration.
+// Up to here a factorisation is at hand: for debias terms, and where the iteration is long.
 constexpr Index kFactorisationLimit = 2000;
 
 // tol bounds the relative error of the value. O(n^3) by factorisation, O(n^2 m) per iteration.
@@ -51,6 +51,10 @@ Solution ckce_exact(const Kernel& kernel, const Samples& samples, const LabelKer
 // `full`. Memory 2 n^2.
 Solution ckce_gram(const Matrix& gram, double entry_error, const Samples& samples,
                    const LabelKernel& label, double ridge, bool full, Parallel& parallel);
+
+// Fills debias term and floor of a solution from the same K. O(n^3), memory 2 n^2.
+void add_gram_terms(const Matrix& gram, const Samples& samples, const LabelKernel& label,
+                    double ridge, Solution& solution, Parallel& parallel);
 
 // `full` takes a second pass over the rows; certified features give a bound on the distance to CKCE
 // under K, others one on rounding alone; who does not ask for it saves O(d^3). O(n d^2 + d^3)

@@ -50,11 +50,11 @@ struct SecondPass {
   }
 };
 
-// `square` is a factor of M^2, or empty. Leaves R in place of Q. Writes w_i <u_i, e_i> into
+// `root` is that of M^-2, see RidgeSolver. Leaves R in place of Q. Writes w_i <u_i, e_i> into
 // `influence`. Debias term and floor only if rows are `independent`.
 SecondPass look_again(Block<double>& block, const Features& features, const LabelKernel& label,
                       const Matrix& x, const Matrix& h, double ridge, const RidgeSolver& solver,
-                      const Matrix& square, bool independent, Vector& influence) {
+                      const Matrix& root, bool independent, Vector& influence) {
   SecondPass sums;
   const Vector e_ii = features.left_out(block.begin, block.q(), block.phi());
   const Vector spreads = label.spreads(block.q());
@@ -63,12 +63,7 @@ SecondPass look_again(Block<double>& block, const Features& features, const Labe
   const Matrix u = product(block.phi(), h);      // u_i = phi_i H
   const Matrix e = r - product(block.phi(), x);  // e_i = r_i - phi_i X = ridge v_i
   if (independent) {
-    Matrix a = block.phi().transpose();  // |M^-1 phi_i|^2
-    if (square.size() > 0)
-      solve_lower(square, a);
-    else
-      solver.solve(a);
-    const Vector a_ii = a.colwise().squaredNorm().transpose().cwiseProduct(block.weights);
+    const Vector a_ii = solver.solved_norms(root, block.phi()).cwiseProduct(block.weights);
     sums.debias = a_ii.dot(r.rowwise().squaredNorm());
     sums.floor = a_ii.dot(spreads);
   }
@@ -130,13 +125,13 @@ Solution ckce_features(const Features& features, const Samples& samples, const L
   Matrix h = x;
   solver.solve(h, parallel);
   solution.influence.resize(samples.n());
-  const Matrix square = samples.groups ? Matrix() : solver.factor_of_square(parallel);
+  const Matrix root = samples.groups ? Matrix() : solver.root_of_square(parallel);
   SecondPass sums;
   parallel.span(0.4, samples.groups ? 0.6 : 1.0);
   parallel.each(count_pieces(samples.n(), kBlock), [&] {
     return [&, block = Block<double>(features)](Index task) mutable {
       block.load(samples, task * kBlock);
-      const SecondPass found = look_again(block, features, label, x, h, ridge, solver, square,
+      const SecondPass found = look_again(block, features, label, x, h, ridge, solver, root,
                                           !samples.groups, solution.influence);
       parallel.in_turn(task, [&] { sums.add(found); });
     };

@@ -146,20 +146,50 @@ Vector spreads_of(const Samples& samples, const LabelKernel& label) {
   return spreads;
 }
 
+// sqrt(w) K sqrt(w) + ridge I, with sqrt(w) taken out on both sides: scaling K would round equal
+// rows apart, and V, which is large where K is singular, multiplies that by 1 / ridge^2.
+RidgeSolver factorise(const Matrix& gram, const Vector& over_w, double ridge, Parallel& parallel) {
+  Matrix a = unset<Matrix>(gram.rows(), gram.rows());
+  a = gram;
+  a.diagonal() += ridge * over_w;
+  return RidgeSolver(std::move(a), 0.0, parallel);
+}
+
+// r2 holds |r_i F|^2. O(2/3 n^3)
+void add_terms(const Matrix& gram, const Samples& samples, const LabelKernel& label,
+               const ResidualColumns& residuals, const Vector& r2, const RidgeSolver& solver,
+               double ridge, Solution& solution, Parallel& parallel) {
+  if (samples.groups) {
+    const Matrix r = residuals.load(0, residuals.width());
+    solution.debias = debias_by_group(gram, *samples.groups, r, solver, parallel);
+    solution.floor = kNoFloor;
+    return;
+  }
+  const Vector w = weights_of(samples, 0, samples.n());
+  const Vector a_ii =
+      diagonal_of_wkw(gram, solver, w.cwiseInverse(), ridge, parallel).cwiseQuotient(w);
+  solution.debias = a_ii.dot(r2);
+  solution.floor = a_ii.dot(spreads_of(samples, label));
+}
+
 }  // namespace
+
+void add_gram_terms(const Matrix& gram, const Samples& samples, const LabelKernel& label,
+                    double ridge, Solution& solution, Parallel& parallel) {
+  const ResidualColumns residuals(samples, label);
+  const Vector w = weights_of(samples, 0, samples.n());
+  const Vector r2 = residuals.load(0, residuals.width()).rowwise().squaredNorm();
+  const RidgeSolver solver = factorise(gram, w.cwiseInverse(), ridge, parallel);
+  add_terms(gram, samples, label, residuals, r2, solver, ridge, solution, parallel);
+}
 
 Solution ckce_gram(const Matrix& gram, double entry_error, const Samples& samples,
                    const LabelKernel& label, double ridge, bool full, Parallel& parallel) {
   const Index n = samples.n();
   const ResidualColumns residuals(samples, label);
-  // sqrt(w) K sqrt(w) + ridge I, with sqrt(w) taken out on both sides: scaling K would round equal
-  // rows apart, and V, which is large where K is singular, multiplies that by 1 / ridge^2.
   const Vector w = weights_of(samples, 0, n);
   const Vector over_w = w.cwiseInverse();
-  Matrix a = unset<Matrix>(n, n);
-  a = gram;
-  a.diagonal() += ridge * over_w;
-  const RidgeSolver solver(std::move(a), 0.0, parallel);
+  const RidgeSolver solver = factorise(gram, over_w, ridge, parallel);
 
   Solution solution;
   solution.per_class.resize(residuals.width());
@@ -190,15 +220,7 @@ Solution ckce_gram(const Matrix& gram, double entry_error, const Samples& sample
   solution.value = solution.per_class.sum();
   if (!full) return solution;
 
-  if (samples.groups) {
-    const Matrix r = residuals.load(0, residuals.width());
-    solution.debias = debias_by_group(gram, *samples.groups, r, solver, parallel);
-    solution.floor = kNoFloor;
-  } else {
-    const Vector a_ii = diagonal_of_wkw(gram, solver, over_w, ridge, parallel).cwiseQuotient(w);
-    solution.debias = a_ii.dot(sums.r2);
-    solution.floor = a_ii.dot(spreads_of(samples, label));
-  }
+  add_terms(gram, samples, label, residuals, sums.r2, solver, ridge, solution, parallel);
   solution.bound =
       bound_of(sums, solution.value, gram.diagonal().maxCoeff(), entry_error, label, w, ridge);
   solution.influence = std::move(sums.influence);

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "core/base/random.hpp"
+#include "core/kernels/gram_product.hpp"
 #include "core/metrics/ckce_parts.hpp"
 #include "core/metrics/within_groups.hpp"
 
@@ -22,6 +23,10 @@ constexpr Index kProbes = 16;
 constexpr Index kFewRows = 8192;  // up to which a factor of all that may be needed is small
 constexpr Index kLargestRank = 4096;
 constexpr Index kProbeProducts = 20;  // of their solution: above, more columns cost less
+
+// Where a factorisation is at hand, a factor must leave less to be used, and has fewer columns.
+constexpr double kSmallShare = 1e-5;
+constexpr Index kExactRows = 800;  // up to here it always serves
 
 // |r_i|^2 and E|r_i|^2, (n,) each.
 struct RowNorms {
@@ -105,6 +110,29 @@ Vector weigh(const Panels& rest, const Vector& weights) {
   return sums;
 }
 
+// From a factor of at most n / 4 columns that misses at most kSmallShare of the term, if there is
+// one. O(n rank^2)
+bool terms_of_small_factor(const Gram& gram, const RowNorms& rows, const Vector& w, double ridge,
+                           Preconditioner& preconditioner, Solution& solution, Parallel& parallel) {
+  const double n = static_cast<double>(w.size());
+  const auto missed = [&](const Vector& norms, double& scale) {
+    const Vector e_ii = preconditioner.factor().residual().cwiseProduct(w);
+    const double root = ridge + e_ii.sum() / n;
+    scale = 1.0 / (root * root);
+    return scale * e_ii.dot(norms);
+  };
+  double scale;
+  const double first = preconditioner.diagonal(parallel).dot(rows.norms);
+  const auto few = [&] { return missed(rows.norms, scale) <= kSmallShare * first; };
+  if (!preconditioner.extend_until(gram, w.size() / 4, few, parallel)) return false;
+  const Vector a_ii = preconditioner.diagonal(parallel);
+  solution.debias_rank = preconditioner.factor().d();
+  solution.debias_error = missed(rows.norms, scale);
+  solution.debias = a_ii.dot(rows.norms) + solution.debias_error;
+  solution.floor = a_ii.dot(rows.spreads) + missed(rows.spreads, scale);
+  return true;
+}
+
 }  // namespace
 
 void add_diagonal_terms(const Gram& gram, const WeightedGram& weighted, const Samples& samples,
@@ -113,6 +141,14 @@ void add_diagonal_terms(const Gram& gram, const WeightedGram& weighted, const Sa
   const Index n = samples.n();
   const RowNorms rows(samples, gram.points.q, label);
   const Vector w = weights_of(samples, 0, n);
+  if (n <= kFactorisationLimit) {
+    if (n > kExactRows && !samples.groups &&
+        terms_of_small_factor(gram, rows, w, ridge, preconditioner, solution, parallel))
+      return;
+    add_gram_terms(whole_gram(gram, parallel), samples, label, ridge, solution, parallel);
+    solution.debias_rank = n;
+    return;
+  }
   const double form = samples.groups ? w.dot(within_groups(gram, samples, label, parallel)) : 0.0;
   const Index most = std::min(
       {n <= kFewRows ? kLargestRank : std::max<Index>(512, 2 * samples.m()), kLargestRank, n});

@@ -37,7 +37,7 @@ Gradient by_rows(const Features& features, const Samples& samples, const LabelKe
 struct Solved {
   double value = 0.0;
   Matrix xh;      // [X | H] (d, 2 width), X = N Phi'R F, H = N X
-  Matrix square;  // P with |P^-1 phi_i|^2 = a_i, of a debiased value with the kernel held fixed
+  Matrix square;  // J with |J phi_i|^2 = a_i, of a debiased value with the kernel held fixed
   Matrix nn;      // N N, of one that goes through the kernel
   Matrix t;       // T, of the same
 };
@@ -77,7 +77,7 @@ Solved solve(const Features& features, const Samples& samples, const LabelKernel
   solved.xh.rightCols(x.cols()) = x;
   if (!sides.debias) return solved;
   if (!sides.through_kernel) {
-    solved.square = solver.factor_of_square(parallel);
+    solved.square = solver.root_of_square(parallel);
     if (solved.square.size() > 0) return solved;
   }
   solved.nn = Matrix::Identity(features.d(), features.d());
@@ -110,9 +110,8 @@ double add_block(Block<double>& block, const Features& features, const LabelKern
   if (sides.debias) {
     Vector a;
     if (solved.square.size() > 0) {
-      Matrix solved_phi = phi.transpose();
-      solve_lower(solved.square, solved_phi);
-      a = solved_phi.colwise().squaredNorm().transpose();
+      const Matrix j_phi = phi * solved.square.triangularView<Eigen::Lower>().transpose();
+      a = j_phi.rowwise().squaredNorm();
     } else {
       phi_nn = product(phi, solved.nn);
       a = phi.cwiseProduct(phi_nn).rowwise().sum();

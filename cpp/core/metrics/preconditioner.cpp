@@ -15,6 +15,8 @@ Index choose_rank(Index n, Index m) {
   return std::min({std::max(affordable, m / 2), Index{512}, n / 8});
 }
 
+constexpr Index kMostSums = 16;  // (rank, rank) each, which are added one after the other
+
 }  // namespace
 
 Preconditioner::Preconditioner(const Gram& gram, const Samples& samples, double ridge,
@@ -28,6 +30,21 @@ Preconditioner::Preconditioner(const Gram& gram, const Samples& samples, double 
 
 void Preconditioner::extend(const Gram& gram, Index rank, double tol, Parallel& parallel) {
   factor_.extend(gram, rank, tol, parallel);
+  factorise(parallel);
+}
+
+bool Preconditioner::extend_until(const Gram& gram, Index most, const std::function<bool()>& enough,
+                                  Parallel& parallel) {
+  const Index before = factor_.d();
+  while (!enough()) {
+    if (factor_.d() >= most || factor_.exhausted()) return false;
+    factor_.extend(gram, std::min(factor_.d() + kCandidates, most), 0.0, parallel);
+  }
+  if (factor_.d() > before) factorise(parallel);
+  return true;
+}
+
+void Preconditioner::factorise(Parallel& parallel) {
   Matrix gg = Matrix::Zero(factor_.d(), factor_.d());
   sum_over_panels(points_.q.count(), gg, parallel,
                   [&](Index i, Matrix& sum) { add_gram(sum, panel(i)); });
@@ -63,15 +80,10 @@ void Preconditioner::apply_factor(const Panels& r, Panels& z, Parallel& parallel
 }
 
 Vector Preconditioner::diagonal(Parallel& parallel) const {
-  const Matrix square = solver_->factor_of_square(parallel);
+  const Matrix root = solver_->root_of_square(parallel);
   Vector a(points_.n());
   parallel.each_striped(points_.q.count(), stripe_of(points_.q.count()), [&](Index i) {
-    Matrix g = panel(i).transpose();
-    if (square.size() > 0)
-      solve_lower(square, g);
-    else
-      solver_->solve(g);
-    a.segment(i * kPanel, g.cols()) = g.colwise().squaredNorm().transpose();
+    a.segment(i * kPanel, points_.q.rows(i)) = solver_->solved_norms(root, panel(i));
   });
   return a;
 }

@@ -2,6 +2,7 @@
 // of K: near (K + ridge I)^-1 where the spectrum of K decays. O(n rank) a time.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "core/base/panels.hpp"
@@ -22,6 +23,11 @@ class Preconditioner {
   // More columns of G, until tr(K - G G') <= tol tr K. O(n rank (m + rank))
   void extend(const Gram& gram, Index rank, double tol, Parallel& parallel);
 
+  // The same until enough(), a few at a time. False if `most` are too few: G then has more columns
+  // than what follows knows of, and is of no use.
+  bool extend_until(const Gram& gram, Index most, const std::function<bool()>& enough,
+                    Parallel& parallel);
+
   // z = (G G' + ridge I)^-1 r  (n, width)
   void apply(const Panels& r, Panels& z, Parallel& parallel) const;
   // z = G G' r  (n, width)
@@ -33,6 +39,7 @@ class Preconditioner {
   const RidgeSolver& solver() const { return *solver_; }  // G'G + ridge I
 
  private:
+  void factorise(Parallel& parallel);                         // G'G + ridge I
   Matrix project(const Panels& r, Parallel& parallel) const;  // G'r (rank, width)
   Matrix panel(Index i) const;                                // rows of sqrt(w) G
 

@@ -13,17 +13,17 @@ _TOL = 1e-10
 
 
 def iterates(n: int, m: int) -> bool:
-    """Whether a factorisation, whose debias term has no error, is too dear; it serves n <= m, too."""
-    return n > max(m, _core.FACTORISATION_LIMIT)
+    """Whether the iteration takes less time than a factorisation; with n <= m it takes more memory."""
+    return n > max(m, min(_core.FACTORISATION_LIMIT, 40 * m + 150))
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Exact(Method):
     r"""The kernel itself: :math:`\operatorname{Tr} V^\top K V` with :math:`(K + \lambda n I) V = R`.
 
-    Two classes: in one pass over the rows, O(n), at any n. More: by factorisation up to n = 2000 or
-    n = m, O(n^2 (n + m)); above by certified conjugate gradients, O(n^2 m) for each of two to ten
-    products with K, in O(n (m + 256)) memory.
+    Two classes: in one pass over the rows, O(n), at any n. More: by factorisation up to
+    n = 40 m + 150 (at most 2000) or n = m, O(n^2 (n + m)); above by certified conjugate gradients,
+    O(n^2 m) for each of two to ten products with K, in O(n (m + 256)) memory.
 
     Parameters
     ----------
@@ -75,6 +75,8 @@ class Exact(Method):
             iteration = max(iteration, 11 * panels + n * columns + 4 * columns**2)
         if not full:
             return iteration
+        if n <= _core.FACTORISATION_LIMIT:  # which serves the debias term
+            return max(iteration, 9 * panels + helper + price_of_gram(n, rows.n_threads, full))
         rank = min(4096 if n <= 8192 else max(512, 2 * m), 4096, n)
         return max(iteration, 9 * panels + n * (rank + 144) + 4 * rank**2)
 

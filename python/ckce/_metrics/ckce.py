@@ -108,7 +108,7 @@ def ckce(
 
     Notes
     -----
-    Cost: ``exact`` O(n) for two classes; for more O(n^3) up to n = 2000, then O(n^2 m) per
+    Cost: ``exact`` O(n) for two classes; for more O(n^3) up to n = 40 m + 150 (at most 2000), then O(n^2 m) per
     product with K (two to ten of them) with O(n (m + 256)) memory; ``fourier`` O(n (m + 2D)^2) with memory independent of n;
     ``cholesky`` O(n rank (m + rank)) with O(n rank) memory.
 

@@ -80,7 +80,7 @@ def estimate(
     -----
     Costs a second pass over the rows (``fourier``, ``cholesky``), O(n^3) (``exact`` by
     factorisation), or about as much again as the value (``exact`` by iteration, whose debias term and
-    floor have an error of about 1e-3, see `Estimate.debias_error`).
+    floor have an error of at most 1e-5 up to 2000 rows, about 1e-3 above, see `Estimate.debias_error`).
 
     Examples
     --------
@@ -279,10 +279,11 @@ def estimate_and_solution(
     parts = problem.n_parts
     value = sum(each.value for each in solutions) / parts
     sums = np.zeros(4)
-    influence: NDArray[np.float64] = np.zeros(samples.n)
+    influence = solutions[0].influence
     for each in solutions:
         sums += (each.debias, each.floor, each.bound, each.debias_error)
-        influence += each.influence / parts
+    if parts > 1:
+        influence = np.sum([each.influence / parts for each in solutions], axis=0)
     debias, floor, bound, debias_error = (float(number) for number in sums / parts)
     iterations = max(each.iterations for each in solutions)
     debias_rank = max(each.debias_rank for each in solutions)
@@ -303,8 +304,8 @@ def estimate_and_solution(
         n_classes=problem.n_classes,
         iterations=iterations or None,
         rank=max(ranks) if ranks and certified else None,
-        debias_rank=debias_rank or None,
-        debias_error=debias_error if debias_rank else None,
+        debias_rank=debias_rank if debias_error else None,
+        debias_error=debias_error or None,
         per_class=_per_class(problem, solutions),
         influence=influence,
         signature=str(problem.signature),
