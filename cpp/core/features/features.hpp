@@ -34,8 +34,9 @@ class Features {
   }
 
   // q_bar += J'phi_bar, J the derivative of phi at q, row by row: what a function of phi with the
-  // gradient phi_bar (rows, d) has as its gradient in q (rows, m).
-  virtual void pull_back(const In& /*q*/, const In& /*phi_bar*/, MatrixRef /*q_bar*/) const {
+  // gradient phi_bar (rows, d) has as its gradient in q (rows, m), given phi of these rows.
+  virtual void pull_back(const In& /*q*/, const In& /*phi*/, const In& /*phi_bar*/,
+                         MatrixRef /*q_bar*/) const {
     throw std::logic_error("this feature map has no gradient");
   }
 

@@ -134,16 +134,16 @@ void Fourier::fill(Index, const In& q, MatrixRef phi) const {
 
 // cos(w'q)' = -sin(w'q) w and sin(w'q)' = cos(w'q) w; with phi = T(x) F, T_j' = j U_(j-1), U the
 // Chebyshev polynomials of the second kind, and x = q_2 - q_1.
-void Fourier::pull_back(const In& q, const In& phi_bar, MatrixRef q_bar) const {
+void Fourier::pull_back(const In& q, const In& phi, const In& phi_bar, MatrixRef q_bar) const {
   const Index first = linear_part_ ? q.cols() : 0;
   if (linear_part_) q_bar += phi_bar.leftCols(first);
   const auto bar = phi_bar.rightCols(trigonometric_);
   if (chebyshev_.size() == 0) {
     const Index count = frequencies_.rows();
-    Matrix phi(q.rows(), 2 * count);
-    fill_trigonometric<double>(q, frequencies_, MatrixRef(phi));
-    const Matrix slope = bar.rightCols(count).cwiseProduct(phi.leftCols(count)) -
-                         bar.leftCols(count).cwiseProduct(phi.rightCols(count));
+    const auto cosines = phi.middleCols(first, count);
+    const auto sines = phi.rightCols(count);
+    const Matrix slope =
+        bar.rightCols(count).cwiseProduct(cosines) - bar.leftCols(count).cwiseProduct(sines);
     return add_product(q_bar, 1.0, slope, frequencies_);
   }
   const Index k = chebyshev_.rows();

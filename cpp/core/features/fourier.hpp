@@ -23,7 +23,7 @@ class Fourier : public Features {
   bool starts_with_q() const override { return linear_part_; }
 
   void fill(Index begin, const In& q, MatrixRef phi) const override;
-  void pull_back(const In& q, const In& phi_bar, MatrixRef q_bar) const override;
+  void pull_back(const In& q, const In& phi, const In& phi_bar, MatrixRef q_bar) const override;
   Vector without(Index group, Index groups) const override;
   void fill(Index begin, const FloatIn& q, FloatMatrixRef phi) const override;
 

@@ -55,7 +55,8 @@ void Landmarks::fill(Index, const In& q, MatrixRef phi) const {
 
 // With B = phi_bar L^-1, the gradient in K(q, S), and P = B o own part of K(q, S): the linear part
 // adds B S, the own part -steepness (diag(P 1) q - P S).
-void Landmarks::pull_back(const In& q, const In& phi_bar, MatrixRef q_bar) const {
+void Landmarks::pull_back(const In& q, const In& /*phi*/, const In& phi_bar,
+                          MatrixRef q_bar) const {
   Parallel alone;
   Matrix tile(kPanel, kPanel);
   Matrix bar = phi_bar.transpose();

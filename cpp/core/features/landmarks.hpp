@@ -39,7 +39,7 @@ class Landmarks : public Features {
   // O(r (m + r)) for each row
   void fill(Index begin, const In& q, MatrixRef phi) const override;
 
-  void pull_back(const In& q, const In& phi_bar, MatrixRef q_bar) const override;
+  void pull_back(const In& q, const In& phi, const In& phi_bar, MatrixRef q_bar) const override;
 
   bool certified() const override { return true; }
   Vector left_out(Index begin, const In& q, const In& phi) const override;

@@ -13,7 +13,9 @@ class LinearFeatures : public Features {
   Index m() const override { return m_; }
   bool starts_with_q() const override { return true; }
   void fill(Index, const In& q, MatrixRef phi) const override { phi = q; }
-  void pull_back(const In&, const In& phi_bar, MatrixRef q_bar) const override { q_bar += phi_bar; }
+  void pull_back(const In&, const In&, const In& phi_bar, MatrixRef q_bar) const override {
+    q_bar += phi_bar;
+  }
 
  private:
   Index m_;

@@ -28,7 +28,7 @@ Gradient by_rows(const Features& features, const Samples& samples, const LabelKe
   if (sides.through_kernel) {
     Matrix phi_bar = Matrix::Zero(samples.n(), features.d());
     add_product(phi_bar, 2.0, dual.gram, all.phi());
-    features.pull_back(all.q(), phi_bar, dual.probs);
+    features.pull_back(all.q(), all.phi(), phi_bar, dual.probs);
   }
   return {dual.value, std::move(dual.probs)};
 }
@@ -133,7 +133,7 @@ double add_block(Block<double>& block, const Features& features, const LabelKern
       add_product(phi_bar, 2.0, phi, solved.t);
     }
     phi_bar = w * phi_bar;
-    features.pull_back(q, phi_bar, q_bar);
+    features.pull_back(q, phi, phi_bar, q_bar);
   }
   gradient.middleRows(block.begin, block.rows) = q_bar;
   return debias;
