@@ -11,7 +11,7 @@
 namespace ckce {
 namespace {
 
-constexpr Index kMostBlockProducts = 4;  // what they cannot do, conjugate gradients do
+constexpr Index kMostBlockProducts = 4;  // then conjugate gradients take over
 
 // B -> the C that leaves least of B - A C. Columns of A are scaled to 1; the ridge keeps C small
 // where they are dependent.
