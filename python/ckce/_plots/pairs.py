@@ -29,9 +29,9 @@ def matrix(names: Sequence[str], pairs: Sequence[CommonGround], ax: Axes | None)
         ax = figure.add_subplot() if given is None else given
         # A square root keeps small differences visible beside one of 50 standard errors.
         norm = FuncNorm((_root, _square), vmin=-limit, vmax=limit)
+        image = ax.imshow(shown, cmap="RdBu_r", norm=norm)
         rest = np.where(np.isfinite(shown), np.nan, 0.0 * z)  # compared, and not shown
         ax.imshow(rest, cmap=ListedColormap([GREY]), alpha=0.15)
-        image = ax.imshow(shown, cmap="RdBu_r", norm=norm)
         power = _power([pair.difference for pair in pairs if np.isfinite(pair.difference)])
         for row, column in np.argwhere(np.isfinite(z)):
             bold = bool(significant[row, column])
