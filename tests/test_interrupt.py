@@ -153,12 +153,14 @@ def test_a_bar_shows_on_a_terminal_after_a_while(monkeypatch):
 
 
 def test_nobody_asked_for_a_bar(monkeypatch):
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)  # of another test
     monkeypatch.setattr(sys, "stderr", Terminal())
     monkeypatch.delitem(sys.modules, "tqdm", raising=False)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with progress_bar(None, "") as report:
         assert report is None
     monkeypatch.undo()
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
     monkeypatch.setattr(sys, "stderr", io.StringIO())  # a file
     with progress_bar(None, "") as report:
         assert report is None

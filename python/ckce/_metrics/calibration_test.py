@@ -381,7 +381,7 @@ def _resample(
     check_memory(
         _price(problem, count),
         f"a test by method={problem.method.word!r} with n = {samples.n}, m = {samples.m}",
-        "draw fewer label sets, or pass ckce.Fourier(n_frequencies) or ckce.Cholesky(rank=r)",
+        f"{problem.method.advice}, or draw fewer label sets",
     )
     with progress_bar(progress, f"calibration test {problem.method.word}") as report:
         if isinstance(problem.method, Exact):

@@ -42,10 +42,6 @@ class _Header(NamedTuple):
         return math.prod(self.shape) * self.dtype.itemsize
 
 
-class PythonObjects(ValueError):
-    """An array that only unpickling could read."""
-
-
 def _read_header(file: IO[bytes], where: str, total: int) -> _Header:
     """Header of an array of `total` bytes, whose data fill exactly the rest."""
     start = file.read(12)
@@ -68,10 +64,8 @@ def _read_header(file: IO[bytes], where: str, total: int) -> _Header:
         shape, fortran, dtype = read[version](raw)
     except Exception:  # numpy lets errors of the parser and the tokenizer through
         raise ValueError(f"{where} has a damaged npy header; save it again") from None
-    if dtype.hasobject:
-        raise PythonObjects(
-            f"{where} holds Python objects, which are never unpickled; save numbers or fixed strings"
-        )
+    if dtype.hasobject:  # only unpickling could read it
+        return _Header(shape, dtype, fortran, prefix + length)
     if dtype.kind not in "biufUS" or dtype.itemsize == 0:
         raise ValueError(f"{where} must hold numbers or strings, got dtype {dtype}")
     header = _Header(tuple(int(size) for size in shape), dtype, fortran, prefix + length)
@@ -181,6 +175,7 @@ def open_array(file: File) -> ArrayFile:
     """The array of an npy file."""
     with file.path.open("rb") as stream:
         header = _read_header(stream, file.name, os.fstat(stream.fileno()).st_size)
+        _refuse_objects(header, file.name)
     return _Mapped(file.name, header, file.path, header.size)
 
 
@@ -217,10 +212,18 @@ def open_member(file: File, keys: tuple[str, ...], argument: str) -> ArrayFile:
             )
         info, where = archive.getinfo(members[key]), f"{file.name} array {key!r}"
         header = _member_header(archive, info, where)
+        _refuse_objects(header, where)
     if info.compress_type == zipfile.ZIP_DEFLATED:
         return _Deflated(where, header, file.path, info.filename)
     start = _data_offset(file.path, info, where)
     return _Mapped(where, header, file.path, start + header.size)
+
+
+def _refuse_objects(header: _Header, where: str) -> None:
+    if header.dtype.hasobject:
+        raise ValueError(
+            f"{where} holds Python objects, which are never unpickled; save numbers or fixed strings"
+        )
 
 
 def _member_header(archive: zipfile.ZipFile, info: zipfile.ZipInfo, where: str) -> _Header:
@@ -363,10 +366,7 @@ class NpzSource(_ArraySource):
                 if key in taken:
                     continue
                 where = f"{file.name} array {key!r}"
-                try:
-                    header = _member_header(archive, archive.getinfo(member), where)
-                except PythonObjects:  # names of images, say: no predictions
-                    continue
+                header = _member_header(archive, archive.getinfo(member), where)
                 if header.dtype.kind == "f" and len(header.shape) in (1, 2):
                     shapes[key] = header.shape
         widest = max(shapes.values(), key=len, default=())
