@@ -27,6 +27,8 @@ CELLS = [
     ("estimate", "exact", 4000, 5000),
     ("ckce", "exact", 20_000, 100),
     ("estimate", "exact", 20_000, 100),
+    ("ckce", "exact", 8000, 1000),
+    ("estimate", "exact", 8000, 1000),
     ("estimate", "exact", 1_000_000, 2),
     ("ckce", "cholesky", 50, 30_000),
     ("ckce", "cholesky of rank 500", 100_000, 10),
