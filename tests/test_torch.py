@@ -15,6 +15,7 @@ import ckce
 torch = pytest.importorskip("torch")
 
 integration = pytest.importorskip("ckce.integrations.torch")
+step = pytest.importorskip("ckce.integrations._torch_step")
 CKCELoss, ckce_loss = integration.CKCELoss, integration.ckce_loss
 
 SIDES = [(debias, detach) for debias in (False, True) for detach in (False, True)]
@@ -76,7 +77,7 @@ def test_plain_torch_is_the_same(method, debias, detach):
     logits, y = batch()
     y[::5] = -100
     drawn = integration._check_method(METHODS[method])
-    twin = integration._plain(logits, y, None, None, GAMMA, True, 0, *drawn, 0.2, debias, detach)
+    twin = step._plain(logits, y, None, None, GAMMA, True, 0, *drawn, 0.2, debias, detach)
     settings = {"regularization": 0.2, "debias": debias, "detach_kernel": detach}
     value = ckce_loss(logits, y, bandwidth=0.5, method=METHODS[method], **settings)
     assert value.item() == pytest.approx(twin.item(), rel=1e-10)
@@ -175,7 +176,7 @@ def test_shapes_and_ignored_targets():
 
 def test_few_rows_give_zero_and_one_warning():
     logits, y = batch(31)
-    integration._warn_of_few_rows.cache_clear()
+    step._warn_of_few_rows.cache_clear()
     module = CKCELoss(1.0)
     with pytest.warns(RuntimeWarning, match="fewer than 32 rows that count; pass queue="):
         module(logits, y)
@@ -227,14 +228,14 @@ def test_moving_average_of_medians():
     other.load_state_dict(module.state_dict())
     assert other.bandwidth_now == module.bandwidth_now
     rows = torch.softmax(logits.detach(), dim=1)
-    assert integration._plain_median(rows, y).item() == pytest.approx(medians[2], rel=1e-12)
-    assert integration._plain_median(rows[:1], y[:1]).item() == 1.0
+    assert step._plain_median(rows, y).item() == pytest.approx(medians[2], rel=1e-12)
+    assert step._plain_median(rows[:1], y[:1]).item() == 1.0
 
 
 def test_large_batches_need_no_square_matrix(monkeypatch):
     """Above 2000 rows the core iterates, and the functional form in torch is not used."""
     logits, y = batch(2100, 3)
-    monkeypatch.setattr(integration, "_plain", None)
+    monkeypatch.setattr(step, "_plain", None)
     value = ckce_loss(logits, y, bandwidth=0.5)
     value.backward()
     expected = ckce.gradient(
