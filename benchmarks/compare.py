@@ -119,7 +119,7 @@ class Side:
         self.process.wait()
 
 
-def compare(old, rounds=7, quick=False):
+def compare(old, rounds=7, wide=False):
     """Rows (level, workload, seconds of the old one, of this one, the same bits)."""
     import ckce
 
@@ -129,7 +129,7 @@ def compare(old, rounds=7, quick=False):
         sides = [Side(Path(old).resolve(), level), Side(this, level)]
         names = [name for name in sides[0].names if name in sides[1].names]
         for name in names:
-            if name == WIDE and (quick or level != LEVELS[0]):
+            if name == WIDE and not (wide and level == LEVELS[0]):
                 continue
             best, values = [float("inf")] * 2, ["", ""]
             for number in range(rounds):

@@ -75,6 +75,9 @@ def main():
     parser.add_argument("--quick", action="store_true", help="small sizes")
     parser.add_argument("--data", metavar="FILE", help="npz file for the plot of errors")
     parser.add_argument("--compare", metavar="OLD", help="folder of an older installation")
+    parser.add_argument(
+        "--wide", action="store_true", help="also exact 50,000 x 1000 against OLD, ten minutes"
+    )
     parser.add_argument("--output", metavar="DIR", type=Path, help="where to write")
     parser.add_argument(
         "--only", nargs="*", choices=list(workloads.WORKLOADS), help="some workloads, no plots"
@@ -105,7 +108,7 @@ def main():
             measure(results, key, quick)
             write()
     if arguments.compare:
-        results.compared = compare(arguments.compare, 3 if quick else 7, quick)
+        results.compared = compare(arguments.compare, 3 if quick else 7, arguments.wide)
         write()
     if not partial:
         print("small calls ...", flush=True)
