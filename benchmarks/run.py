@@ -93,7 +93,7 @@ def main():
     results = Results(quick)
     results.machine = describe()
     name, y_true, y_prob = ("", None, None) if partial else load(arguments.data, quick)
-    words = [Path(word).name if Path(word).is_file() else word for word in sys.argv[1:]]
+    words = [Path(word).name if Path(word).exists() else word for word in sys.argv[1:]]
     command = shlex.join(["python", "benchmarks/run.py", *words])
 
     def write():
