@@ -154,9 +154,13 @@ Vector RidgeSolver::solved_norms(const Matrix& root, const In& b) const {
     solve(w_b);
     return w_b.colwise().squaredNorm().transpose();
   }
+  return norms_by_root(root, b);
+}
+
+Vector norms_by_root(const Matrix& root, const In& b) {
   Vector norms = Vector::Zero(b.rows());
-  for (Index begin = 0; begin < size(); begin += kSolveColumns) {
-    const Index end = std::min(begin + kSolveColumns, size());
+  for (Index begin = 0; begin < root.rows(); begin += kSolveColumns) {
+    const Index end = std::min(begin + kSolveColumns, root.rows());
     Matrix some = Matrix::Zero(b.rows(), end - begin);
     add_product_nt(some, 1.0, b.leftCols(end), root.block(begin, 0, end - begin, end));
     norms += some.rowwise().squaredNorm();

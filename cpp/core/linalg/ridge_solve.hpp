@@ -31,4 +31,7 @@ class RidgeSolver {
   Matrix factor_;
 };
 
+// |J b_i|^2 of the rows b_i of B, J lower triangular. O(rows n^2)
+Vector norms_by_root(const Matrix& root, const In& b);
+
 }  // namespace ckce

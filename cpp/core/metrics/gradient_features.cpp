@@ -110,8 +110,7 @@ double add_block(Block<double>& block, const Features& features, const LabelKern
   if (sides.debias) {
     Vector a;
     if (solved.square.size() > 0) {
-      const Matrix j_phi = phi * solved.square.triangularView<Eigen::Lower>().transpose();
-      a = j_phi.rowwise().squaredNorm();
+      a = norms_by_root(solved.square, phi);
     } else {
       phi_nn = product(phi, solved.nn);
       a = phi.cwiseProduct(phi_nn).rowwise().sum();
