@@ -1,6 +1,5 @@
 """A contender at a forced instruction set, in a process of its own; `Level` starts this file."""
 
-import argparse
 import os
 import subprocess
 import sys
@@ -30,16 +29,9 @@ class Level:
 
 
 def main():
-    from workloads import WORKLOADS, warm_up
+    from workloads import named_contender, warm_up
 
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("workload", choices=list(WORKLOADS))
-    parser.add_argument("contender")
-    parser.add_argument("--quick", action="store_true")
-    arguments = parser.parse_args()
-    workload = WORKLOADS[arguments.workload]
-    contenders = workload.contenders(arguments.quick, only=arguments.contender)
-    (contender,) = [each for each in contenders if each.name == arguments.contender]
+    contender = named_contender(__doc__)
     warm_up(torch=False)
     print(flush=True)
     for _ in sys.stdin:

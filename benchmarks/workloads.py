@@ -4,6 +4,7 @@ Bandwidth and frequencies are given to every contender, so all of them do the sa
 numbers (float32 values; `mixed` takes them as float32, everybody else as float64).
 """
 
+import argparse
 import contextlib
 import importlib.util
 import re
@@ -286,6 +287,18 @@ WORKLOADS = {
     "jkce": Workload("exact JKCE n=20,000 m=10", 20_000, 2_500, 10, jkce, (OURS, PLAIN)),
     "large": Workload("exact n=50,000 m=10", 50_000, 12_500, 10, large, (OURS,)),
 }
+
+
+def named_contender(description):
+    """The contender that the command line names: workload, contender, --quick."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("workload", choices=list(WORKLOADS))
+    parser.add_argument("contender")
+    parser.add_argument("--quick", action="store_true")
+    arguments = parser.parse_args()
+    contenders = WORKLOADS[arguments.workload].contenders(arguments.quick, arguments.contender)
+    (contender,) = [each for each in contenders if each.name == arguments.contender]
+    return contender
 
 
 def fourier_flops(n, m, n_waves=100):
