@@ -131,6 +131,7 @@ void RidgeSolver::solve_from(Index begin, MatrixRef b) const {
 // comes from a matrix of the same condition, not of its square.
 Matrix RidgeSolver::root_of_square(Parallel& parallel) const {
   constexpr double kLargestCondition = 1e6;  // of what a product with J keeps the digits
+  if (size() == 0) return {};
   if (factor_.diagonal().maxCoeff() > std::sqrt(kLargestCondition) * factor_.diagonal().minCoeff())
     return {};
   const Matrix l = factor_.triangularView<Eigen::Lower>();
@@ -149,6 +150,7 @@ Matrix RidgeSolver::root_of_square(Parallel& parallel) const {
 }
 
 Vector RidgeSolver::solved_norms(const Matrix& root, const In& b) const {
+  if (size() == 0) return Vector::Zero(b.rows());
   if (root.size() == 0) {
     Matrix w_b = b.transpose();
     solve(w_b);
