@@ -1,6 +1,8 @@
 // Tiles of distances and products, summed in registers.
 #pragma once
 
+#include <iterator>
+
 #include "core/base/elementary.hpp"
 #include "core/base/sizes.hpp"
 
@@ -78,6 +80,52 @@ void tile_of(const double* a, const double* b, Index m, MatrixRef out, End end) 
   } while (f < m);
 }
 
+constexpr double kLeastExponent = -708.0;  // its exp is about 3e-308; less would not be normal
+
+// column -> exp(column) for kLeastExponent <= x <= 0, to 2 units in the last place: 2^k p(r) with
+// x = k log 2 + r, |r| <= log(2) / 2. p has the least relative error, 1.1e-17, of all polynomials
+// of degree 11 with p(0) = p'(0) = 1, so that exp(0) = 1. Several registers take turns, because
+// each step of p waits for the one before.
+inline void exp_of_negative(double* column) {
+  using namespace Eigen::internal;
+  constexpr int kTurns = 4;
+  constexpr double kLog2E = 1.4426950408889634;
+  constexpr double kLn2High = 0.693147180369123816490;  // its product with k is exact
+  constexpr double kLn2Low = 1.90821492927058770002e-10;
+  constexpr double kTerms[] = {2.5000072281462545e-08,
+                               2.7630233929422184e-07,
+                               2.7557586266515903e-06,
+                               2.4801493136159967e-05,
+                               0.00019841269506779463,
+                               0.0013888888943597722,
+                               0.008333333333494333,
+                               0.041666666666530267,
+                               0.16666666666666413,
+                               0.5000000000000011,
+                               1.0,
+                               1.0};
+  const Packet round = pset1<Packet>(kRound);
+  for (Index i = 0; i < kPanel; i += kTurns * kWidth) {
+    double* x = column + i;
+    double shifted[kTurns * kWidth];  // k in the low bits
+    Packet r[kTurns], p[kTurns];
+    for (int t = 0; t < kTurns; ++t) {
+      r[t] = ploadu<Packet>(x + t * kWidth);
+      const Packet sum = pmadd(r[t], pset1<Packet>(kLog2E), round);
+      pstoreu(shifted + t * kWidth, sum);
+      const Packet k = psub(sum, round);
+      r[t] = pnmadd(k, pset1<Packet>(kLn2High), r[t]);
+      r[t] = pnmadd(k, pset1<Packet>(kLn2Low), r[t]);
+      p[t] = pset1<Packet>(kTerms[0]);
+    }
+    for (std::size_t j = 1; j < std::size(kTerms); ++j)
+      for (int t = 0; t < kTurns; ++t) p[t] = pmadd(p[t], r[t], pset1<Packet>(kTerms[j]));
+    for (int t = 0; t < kTurns; ++t) pstoreu(x + t * kWidth, p[t]);
+    for (int l = 0; l < kTurns * kWidth; ++l)
+      x[l] = double_of(bits_of(x[l]) + (bits_of(shifted[l]) << 52));
+  }
+}
+
 // column -> exp(exponent(row, column)) in place: for kWidth rows at a time.
 template <class Exponent>
 void exp_of_column(double* column, Exponent exponent) {
@@ -86,8 +134,7 @@ void exp_of_column(double* column, Exponent exponent) {
     const Packet x = exponent(i, ploadu<Packet>(column + i));
     pstoreu(column + i, pmax(pmin(x, pset1<Packet>(0.0)), pset1<Packet>(kLeastExponent)));
   }
-  // The count is fixed: the compiler leaves no scalar code behind.
-  for (Index i = 0; i < kPanel; ++i) column[i] = exp_of_negative(column[i]);
+  exp_of_negative(column);
 }
 
 }  // namespace ckce
