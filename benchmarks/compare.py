@@ -76,10 +76,12 @@ def serve():
     """Answer each name on the standard input with CPU seconds of a call, and its value."""
     import warnings
 
+    import ckce
+
     warnings.simplefilter("ignore")
     calls = workloads()
     calls["ckce 100 x 3"]()  # loads the core, or fails: the level does not exist here
-    print("ready", *calls, sep="\t", flush=True)
+    print(Path(ckce.__file__).resolve().parents[1], *calls, sep="\t", flush=True)
     for line in sys.stdin:
         name, number = line.rstrip("\n"), 0
         if name == WIDE:
@@ -107,7 +109,9 @@ class Side:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
-        self.names = self.process.stdout.readline().rstrip("\n").split("\t")[1:]
+        loaded, *self.names = self.process.stdout.readline().rstrip("\n").split("\t")
+        if self.names and Path(loaded) != folder:
+            sys.exit(f"{folder} was not loaded, but {loaded}: an editable installation comes first")
 
     def ask(self, name):
         print(name, file=self.process.stdin, flush=True)
