@@ -324,6 +324,63 @@ def test_fork_after_threads():
     assert run(FORKED) == [True, 0]
 
 
+UPDATED = """
+warnings.simplefilter("ignore")
+y, q = sample(20_000, 10)
+acc = ckce.CKCEAccumulator(n_classes=10, bandwidth=0.5, method=ckce.Fourier(100))
+stop = False
+
+def update():
+    while not stop:
+        acc.update(y, q)
+
+busy = threading.Thread(target=update)
+busy.start()
+statuses = []
+for _ in range(6):
+    time.sleep(0.03)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)  # a child that waits for ever is killed by it
+        acc.update(y[:10], q[:10])
+        os._exit(0 if acc.compute() > 0 else 1)
+    statuses.append(os.waitpid(child, 0)[1])
+stop = True
+busy.join()
+print(json.dumps(statuses))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_fork_while_another_thread_updates():
+    """The child works on the accumulator as it was between two updates."""
+    assert run(UPDATED) == [0] * 6
+
+
+AT_THE_END = """
+y, q = sample(int(sys.argv[1]), 3)
+acc = ckce.CKCEAccumulator(n_classes=3, bandwidth=0.5, method=ckce.Fourier(20))
+
+def work():
+    while True:
+        ckce.ckce(y, q, method="exact", bandwidth=0.3)
+        acc.update(y, q)
+
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+end = time.monotonic() + 0.3
+while time.monotonic() < end:  # the threads often wait for the GIL when the interpreter ends
+    sum(range(100))
+print(json.dumps("end"), flush=True)
+"""
+
+
+@pytest.mark.parametrize("n", [60, 5000])
+def test_the_interpreter_ends_while_daemon_threads_compute(n):
+    for _ in range(5):
+        assert run(AT_THE_END, n) == "end"
+
+
 SPAWNED = """
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial

@@ -4,6 +4,7 @@
 #include <pybind11/pybind11.h>
 
 #include <chrono>
+#include <optional>
 #include <thread>
 
 #include "core/base/parallel.hpp"
@@ -14,15 +15,16 @@ namespace ckce {
 
 struct Interrupted {};  // the Python error indicator is set
 
-// While the interpreter ends, a daemon thread must not ask for the GIL: Python would end the thread
-// by unwinding it, through code that cannot be unwound. It waits for the end of the process here.
-inline void stay_away_from_the_end() {
-#if PY_VERSION_HEX >= 0x030D0000
-  const bool ends = Py_IsFinalizing() != 0;
-#else
-  const bool ends = _Py_IsFinalizing() != 0;
-#endif
-  while (ends) std::this_thread::sleep_for(std::chrono::hours(1));
+// Asks for the GIL. While the interpreter ends, Python (up to 3.13) ends a daemon thread that asks,
+// or already waits, by unwinding it: through destructors, which cannot be unwound. The thread waits
+// for the end of the process here instead; to leave the handler would abort.
+template <class Ask>
+void ask_for_gil(Ask ask) {
+  try {
+    ask();
+  } catch (...) {
+    for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+  }
 }
 
 // Releases the GIL for as long as it lives.
@@ -32,8 +34,7 @@ class WithoutGil {
   WithoutGil(const WithoutGil&) = delete;
   WithoutGil& operator=(const WithoutGil&) = delete;
   ~WithoutGil() {
-    stay_away_from_the_end();
-    PyEval_RestoreThread(state_);
+    ask_for_gil([this] { PyEval_RestoreThread(state_); });
   }
 
  private:
@@ -45,8 +46,8 @@ class WithoutGil {
 template <class Work>
 auto run(int n_threads, const py::object& progress, Work work) {
   Parallel parallel(n_threads, [&progress](double fraction) {
-    stay_away_from_the_end();
-    const py::gil_scoped_acquire gil;
+    std::optional<py::gil_scoped_acquire> gil;
+    ask_for_gil([&gil] { gil.emplace(); });
     if (PyErr_CheckSignals() != 0) throw Interrupted();
     if (!progress.is_none()) progress(fraction);
   });
