@@ -109,6 +109,20 @@ def test_standard_output(tmp_path, name):
     assert list(tmp_path.iterdir()) == []
 
 
+@posix
+def test_pipes_of_the_shell(tmp_path):
+    """As bash makes them of >(gzip > page.gz): /dev/fd/N, which is a link to no path."""
+    (tmp_path / "link").symlink_to("/dev/fd/1")
+    code = "import sys; from ckce._input.files import write_file; write_file(sys.argv[1], [b'ab'])"
+    for name in ("link", "/dev/fd/2"):
+        done = subprocess.run(
+            [sys.executable, "-c", code, name], cwd=tmp_path, capture_output=True, check=True
+        )
+        assert done.stdout + done.stderr == b"ab"
+    assert (tmp_path / "link").is_symlink()
+    assert len(list(tmp_path.iterdir())) == 1
+
+
 def test_folders_are_refused(tmp_path):
     with pytest.raises(IsADirectoryError, match="is a directory; name a file in it"):
         write_file(tmp_path, [b"x"])

@@ -28,13 +28,12 @@ def write_file(path: Any, pieces: Iterable[bytes | memoryview]) -> None:
             sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
         return
-    target = os.path.realpath(name)
     try:
-        mode = os.stat(target).st_mode
+        mode = os.stat(name).st_mode  # not of the real path: /dev/fd/3 has none if it is a pipe
     except FileNotFoundError:
         mode = None
     if mode is None or stat.S_ISREG(mode):
-        _replace(target, pieces, mode)
+        _replace(os.path.realpath(name), pieces, mode)
         return
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(f"{name} is a directory; name a file in it")
