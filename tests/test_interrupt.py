@@ -68,6 +68,66 @@ def test_interrupt_is_answered_within_half_a_second(function, n, options):
     assert small > 0
 
 
+# Most resamples there may be, and medians of weighted rows: how long Ctrl-C takes, early and later, and
+# how many megabytes more than 4100 resamples the call has taken by then.
+MANY = """
+import json, os, signal, sys, threading, time
+import numpy as np
+import ckce
+
+n, m, delay = int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
+rng = np.random.default_rng(0)
+q = rng.dirichlet(np.ones(m), n)
+y, w = rng.integers(0, m, n), rng.random(n)
+
+def megabytes(field):
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) / 1024 for line in status if line.startswith(field))
+
+def resample(count=10**6):
+    ckce.calibration_test(y, q, n_resamples=count, bandwidth=0.3)
+
+def median():
+    while True:
+        ckce.median_bandwidth(q, sample_weight=w)
+
+call = {"resample": resample, "median": median}[sys.argv[1]]
+resample(4100)
+before = megabytes("VmHWM")
+with open("/proc/self/clear_refs", "w") as file:
+    file.write("5")
+pressed = []
+
+def press():
+    pressed.append(time.monotonic())
+    os.kill(os.getpid(), signal.SIGINT)
+
+threading.Timer(delay, press).start()
+try:
+    call()
+    print(json.dumps("finished"))
+except KeyboardInterrupt:
+    print(json.dumps([time.monotonic() - pressed[0], megabytes("VmHWM") - before]))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+@pytest.mark.parametrize("delay", [0.1, 0.6])
+@pytest.mark.parametrize(
+    ("call", "n", "m"),
+    [("resample", 300, 2), ("resample", 300, 3), ("resample", 2000, 10), ("median", 5000, 10)],
+)
+def test_a_million_resamples_take_little_memory_and_listen(call, n, m, delay):
+    command = [sys.executable, "-c", MANY, call, str(n), str(m), str(delay)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0, run.stderr
+    answer = json.loads(run.stdout)
+    assert answer != "finished", "the call was too short to be interrupted"
+    seconds, megabytes = answer
+    assert seconds < 0.5
+    assert megabytes < 100
+
+
 def exact(progress, n=6000, n_threads=2):
     y, q = sample(n, 5)
     return _core.ckce_exact(

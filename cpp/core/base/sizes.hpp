@@ -23,6 +23,7 @@ constexpr Index kPadding = 136;     // between the columns of a block, else they
 constexpr Index kLoadRows = 8;      // read at a time: a cache line of each column
 constexpr Index kStripRows = 16;    // looked at while memory delivers the next
 constexpr Index kTestRows = 512;    // of the calibration test, whose features exist at one time
+constexpr Index kTestSets = 4096;   // of labels that it draws, whose sums exist at one time
 constexpr Index kScaledRows = 256;  // that are multiplied by their weights at a time
 constexpr Index kCheckedRows = 8 * kBlock;  // of a task that checks or bins, read by panels
 constexpr Index kScoredPanels = 16;         // of a task that scores

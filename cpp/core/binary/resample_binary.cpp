@@ -148,12 +148,12 @@ Matrix resample_binary(const Grid& grid, const Samples& weighted, bool linear, d
     resamples.push_back({SplitMix64(b == 0 ? 0 : seeds.bits()), b == 0});
   const Index total = n_resamples + 1;
   const Index per_round =
-      std::clamp<Index>(table / std::max<Index>(problem.rank(), 1), Index{1}, total);
+      std::clamp<Index>(table / std::max<Index>(problem.rank(), 1), 1, std::min(total, kTestSets));
   const Index blocks = (samples.n() + kBlock - 1) / kBlock;
   Matrix statistics(total, 3);
   for (Index first = 0; first < total; first += per_round) {
     const Index count = std::min(per_round, total - first);
-    Matrix b = Matrix::Zero(problem.rank(), count);
+    Matrix b(problem.rank(), count);
     const auto done = [&](double share) {
       return 0.02 + 0.98 * (static_cast<double>(first) + share * static_cast<double>(count)) /
                         static_cast<double>(total);
@@ -163,6 +163,7 @@ Matrix resample_binary(const Grid& grid, const Samples& weighted, bool linear, d
       parallel.span(at_block, at_block);
       rows.load(samples, block);
       parallel.each_striped(count, 1, [&](Index k) {
+        if (block == 0) b.col(k).setZero();
         Resample& resample = resamples[as_size(first + k)];
         for (Index i = 0; i < rows.count(); ++i) {
           const bool y = resample.given ? samples.labels[rows.begin() + i] == 1

@@ -17,7 +17,7 @@ namespace ckce {
 // (1 + n_resamples, 3): CKCE, debiased CKCE and unbiased JKCE of the labels (first row) and of
 // labels drawn from the predictions, by the random numbers of `resample_features`. Weights are not
 // read. O(n_resamples (n nodes + cells nodes^2)); `table` doubles for the sums of as many resamples
-// as fit.
+// as fit, at most kTestSets.
 Matrix resample_binary(const Grid& grid, const Samples& samples, bool linear, double ridge,
                        Index n_resamples, std::uint64_t seed, Index table, Parallel& parallel);
 

@@ -63,7 +63,8 @@ double price_two_classes(const Kernel& kernel, double n, bool full) {
 
 double price_resamples(const Kernel& kernel, double n, double n_resamples, double table) {
   const BinaryPrice price = binary_price(Grid(kernel.bandwidth()), n, Depth::kEstimate);
-  return price.state + price.solve + 8.0 * std::min(table, price.rank * n_resamples);
+  const double sets = std::min(n_resamples, static_cast<double>(kTestSets));
+  return price.state + price.solve + 8.0 * std::min(table, price.rank * sets);
 }
 
 }  // namespace ckce

@@ -228,12 +228,13 @@ void resample_in_blocks(Rows& rows, Index n, const RidgeSolver& solver, Index ta
                         Parallel& parallel) {
   const Index m = rows.q().rows();
   const auto total = static_cast<Index>(resamples.size());
-  const Index per_round = std::clamp<Index>(table / (m * rows.width()), 1, total);
+  const Index per_round =
+      std::clamp<Index>(table / (m * rows.width()), 1, std::min(total, kTestSets));
   const Index per_task = std::clamp<Index>(kSumsInCache / (m * rows.width()), 1, 16);
   Matrix mean = Matrix::Zero(rows.width(), m);  // Phi'Q, or [Phi, T]'Q, from the first round
   for (Index first = 0; first < total; first += per_round) {
     const Index count = std::min(per_round, total - first);
-    Matrix sums = Matrix::Zero(rows.width(), m * count);
+    Matrix sums(rows.width(), m * count);  // each task clears its own: gigabytes take seconds
     for (Index begin = 0; begin < n; begin += kTestRows) {
       const double done =
           (static_cast<double>(first) +
@@ -244,8 +245,10 @@ void resample_in_blocks(Rows& rows, Index n, const RidgeSolver& solver, Index ta
       if (first == 0) add_product_nt(mean, 1.0, rows.both(), rows.q());
       parallel.each(count_pieces(count, per_task), [&] {
         return [&, scatter = Scatter(rows)](Index task) mutable {
-          for (Index k = task * per_task; k < std::min((task + 1) * per_task, count); ++k)
+          for (Index k = task * per_task; k < std::min((task + 1) * per_task, count); ++k) {
+            if (begin == 0) sums.middleCols(k * m, m).setZero();
             scatter.add(resamples[as_size(first + k)], sums.middleCols(k * m, m));
+          }
         };
       });
     }

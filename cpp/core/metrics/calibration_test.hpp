@@ -16,7 +16,7 @@ namespace ckce {
 // (1 + n_resamples, 3): CKCE, debiased CKCE and unbiased JKCE of the labels (first row) and of
 // labels drawn from the predictions. Weights are not read. O(n d^2 + n_resamples n d), memory
 // independent of n: `table` doubles for the features of all rows, if they fit, or for the sums of
-// as many resamples as do.
+// as many resamples as do, at most kTestSets.
 Matrix resample_features(const Features& features, const Samples& samples, double ridge,
                          Index n_resamples, std::uint64_t seed, Index table, Parallel& parallel);
 

@@ -28,6 +28,7 @@ N_RESAMPLES = 999
 MOST_RESAMPLES = 10**6
 STATISTICS = ("debiased", "ckce", "jkce")
 _TABLE = 2**26  # doubles that all features, or the sums of some resamples, may take: 512 MB
+_SETS = 4096  # kTestSets of the core
 # Columns of what the core returns.
 _COLUMN = {"ckce": 0, "debiased": 1, "jkce": 2}
 _COLUMNS = (
@@ -416,7 +417,8 @@ def _price(problem: Problem, count: int) -> float:
     whole = with_t and 2 * (d + m) * n <= _TABLE
     width = 2 * d if with_t else d
     loaded = (n if whole else 512) * (2 * width + 3 * m)  # some of it copied by a product
-    sums = width * m if whole else width * m * (1 + min(max(1, _TABLE // (width * m)), count + 1))
+    at_once = min(max(1, _TABLE // (width * m)), count + 1, _SETS)
+    sums = width * m * (1 if whole else 1 + at_once)
     drawing = method.kept(rows) + 2 * d * d + loaded + sums
     return sets + 8.0 * max(drawing, method.price(rows, False))
 
