@@ -6,6 +6,7 @@ import pickle
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -492,6 +493,29 @@ def test_modes_and_links_are_kept(tmp_path):
     assert link.is_symlink()
     assert CKCEAccumulator.load(path).n_samples == 40
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes and links of POSIX")
+def test_pipes_and_loops(tmp_path):
+    acc, pipe = small(), tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(ValueError, match=r"pipe must be a regular file"):  # else it waits
+        CKCEAccumulator.load(pipe)
+    read = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+    reader.start()
+    acc.save(pipe)
+    reader.join()
+    assert read == [acc.to_bytes()]
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    for use in (acc.save, CKCEAccumulator.load):
+        with pytest.raises(OSError, match=r"/a\b"):
+            use(tmp_path / "a")
+    acc.save(os.fsencode(tmp_path / "bytes"))
+    assert CKCEAccumulator.load(os.fsencode(tmp_path / "bytes")).n_samples == acc.n_samples
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a", "b", "bytes", "pipe"]
 
 
 KILLED = """

@@ -55,6 +55,18 @@ def test_half_precision_rows_may_miss_one(dtype):
         ckce.ckce(Y, (Q * 0.99).astype(dtype))
 
 
+def test_one_probability_above_one_by_rounding():
+    """1 - p is -2e-16 then: no probability of the other class, but no mistake either."""
+    p = np.append(Q[:, 1], 1 + 2.2e-16)
+    y = np.append(Y % 2, 1)
+    assert 1 - p[-1] < 0
+    pairs = np.column_stack([np.maximum(1 - p, 0), p])
+    for function in (ckce.ckce, ckce.jkce, ckce.ece, ckce.brier):
+        assert function(y, p) == pytest.approx(function(y, pairs), rel=1e-12)
+    with pytest.raises(ValueError, match="row 20"):
+        ckce.ckce(y, np.append(Q[:, 1], 1 + 1e-4))
+
+
 def test_rows_within_tolerance_are_used_as_they_are():
     off = Q * (1 + 9e-6)
     value = ckce.ckce(Y, off, bandwidth=0.5)
@@ -190,6 +202,8 @@ def test_long_values_are_cut_and_numpy_scalars_are_plain():
             ckce.ckce(Y, Q, **{option: 10**5000})
     with pytest.raises(ValueError, match="n_frequencies must be below"):
         ckce.Fourier(10**400)
+    with pytest.raises(ValueError, match=r"labels are 0, 1, an integer of thousands of digits$"):
+        ckce.ckce(Y, Q, labels=[0, 1, 10**5000])
     names = [f"class {j}" for j in range(len(Q[0]))]
     with pytest.raises(ValueError, match=r"labels are 'class 0', 'class 1', 'class 2'$"):
         ckce.ckce(Y, Q, labels=names)

@@ -310,6 +310,11 @@ BAD_OPTIONS = [
     ({"sample_weight": 1e308 * W}, ValueError, "sample_weight must sum to at most 2**53"),
     # kernels that are none
     ({"kernel": lambda p, q: -(p @ q.T)}, ValueError, "must be positive semi-definite"),
+    (
+        {"kernel": lambda p, q: p @ q.T - 0.3 * (p[:, :1] == q[:, 0])},
+        ValueError,
+        "a negative eigenv",
+    ),
     # the rest
     ({"random_state": None}, TypeError, "random_state must be an integer, got None"),
     ({"random_state": 1.0}, TypeError, "random_state must be an integer, got 1.0"),
@@ -421,11 +426,23 @@ OWN_OPTIONS = {
         *DEPENDENT,
         *BINS[:3],
         ({"test": 0}, ValueError, "test must be at least 1, got 0"),
+        ({"test": 10**10}, ValueError, "test must be at most 1000000, got 10000000000"),
     ],
     "calibration_test": [
         *NO_LOO,
         *LEVEL,
         ({"n_resamples": 0}, ValueError, "n_resamples must be at least 1, got 0"),
+        (
+            {"n_resamples": 10**6 + 1},
+            ValueError,
+            "n_resamples must be at most 1000000, got 1000001",
+        ),
+        (
+            {"n_resamples": 10**10},
+            ValueError,
+            "n_resamples must be at most 1000000, got 1000000000",
+        ),
+        ({"n_resamples": 10**400}, ValueError, "n_resamples must be "),
         ({"statistic": "ece"}, ValueError, "statistic must be one of"),
         ({"method": "exact"}, ValueError, "method='exact' of the test needs two classes"),
         ({"method": ckce.Exact()}, ValueError, "needs two classes and a Gaussian kernel, got 3"),
@@ -1188,6 +1205,8 @@ def _bad_accumulators():
         ({"n_bins": 0}, ValueError, "n_bins must be at least 1, got 0"),
         ({"labels": [0, 1]}, ValueError, "labels must name the 3 columns"),
         ({"labels": [0, 1, 1]}, ValueError, "labels must be distinct"),
+        ({"labels": [0.0, 1.0, np.nan]}, ValueError, "labels must be finite, got nan"),
+        ({"labels": np.array([0, 1, np.inf])}, ValueError, "labels must be finite, got inf"),
         ({"shard_id": 7}, TypeError, "shard_id must be a string, got 7"),
         ({"regularization": "loo"}, TypeError, "regularization must be a number"),
     ]:

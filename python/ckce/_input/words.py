@@ -65,9 +65,9 @@ def nearest(name: str, known: Iterable[str]) -> str:
 def listed(names: Iterable[str], limit: int = 8) -> str:
     """The first few names, and how many more there are."""
     everything = list(names)
-    shown = ", ".join(map(repr, everything[:limit]))
+    first = ", ".join(map(shown, everything[:limit]))
     more = len(everything) - limit
-    return f"{shown} and {more} more" if more > 0 else shown or "nothing"
+    return f"{first} and {more} more" if more > 0 else first or "nothing"
 
 
 def shown(value: object, limit: int = 60) -> str:

@@ -402,7 +402,7 @@ class CKCEAccumulator:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> CKCEAccumulator:
         """The accumulator that `save` wrote."""
-        return cls._of(State.decode(state_file.read(path), str(path)))
+        return cls._of(State.decode(state_file.read(path), os.fsdecode(path)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self).from_bytes, (self.to_bytes(),)

@@ -130,6 +130,6 @@ def read(path: str | os.PathLike[str]) -> bytes:
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # a folder is refused by its own name
         raise ValueError(f"{os.fsdecode(path)} must be a regular file: its length is checked first")
     with open(path, "rb") as file:
-        _check_prefix(file.read(_PREFIX), os.fstat(file.fileno()).st_size, str(path))
+        _check_prefix(file.read(_PREFIX), os.fstat(file.fileno()).st_size, os.fsdecode(path))
         file.seek(0)
         return file.read()
