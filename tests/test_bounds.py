@@ -54,10 +54,11 @@ def test_bandwidth_near_the_rounding_of_the_predictions(kernel):
         y = rng.integers(0, 4, 60)
         options = {"kernel": kernel, "bandwidth": 2e-16}
         want = truth(y, q, **options)
-        for method in ("exact", "cholesky"):
+        # A factor's certificate counts square roots of what rounding leaves: 2e-9 with 60 columns.
+        for method, share in (("exact", 1e-11), ("cholesky", 1e-8)):
             e = ckce.estimate(y, q, method=method, **options)
             assert abs(e.value - want["value"]) <= e.bound
-            assert e.bound <= 1e-9 * (e.value + want["debias"])
+            assert e.bound <= share * (e.value + want["debias"])
         j = ckce.jkce(y, q, method="exact", **options)
         scale = want["off_diagonal"] + want["diagonal"]
         assert abs(j - want["off_diagonal"] / (60 * 59)) <= 1e-13 * scale / (60 * 59)

@@ -24,7 +24,9 @@ def predictions(rng, n, m, kind):
         "duplicated": lambda: spread[rng.integers(0, rng.integers(1, 6), n) % n],
         "one-hot": lambda: np.eye(m)[rng.integers(0, m, n)],
         "constant": lambda: np.tile(spread[:1], (n, 1)),
-        "tiny distances": lambda: np.where(away, spread, centres[:1] + 1e-16 * jitter.round(0)),
+        "tiny distances": lambda: np.where(
+            away, spread, centres[:1] + 1e-16 * rng.integers(-2, 3, (n, m))
+        ),
     }[kind]()
     q = np.abs(q) + 0.0
     return q / q.sum(axis=1, keepdims=True)
