@@ -177,10 +177,14 @@ def test_bound_of_the_factorisation(case, lam):
 
 def test_interval():
     e = ckce.estimate(*sample(80, 4))
-    low, high = e.interval()
-    assert (low + high) / 2 == pytest.approx(e.debiased, rel=1e-12)
-    assert high - low == pytest.approx(2 * 1.959963984540054 * e.se, rel=1e-12)
-    assert e.interval(0.5)[1] - e.debiased == pytest.approx(0.6744897501960817 * e.se, rel=1e-12)
+    for level, z in ((None, 1.959963984540054), (0.5, 0.6744897501960817)):
+        low, high = e.interval(level)
+        wanted = reference.norm_interval(e.debiased, e.value, e.se, z)
+        assert (low, high) == pytest.approx(wanted, rel=1e-12)
+        assert low == pytest.approx(e.debiased - z * e.se, rel=1e-12)
+        assert high == pytest.approx(
+            e.debiased + z * e.se + (z * e.se) ** 2 / (4 * e.value), rel=1e-12
+        )
     for level in (0.0, 1.0, -1, 95, math.nan):
         with pytest.raises(ValueError, match="level must be between 0 and 1, got"):
             e.interval(level)
@@ -203,6 +207,26 @@ def test_interval_covers_the_population_value():
         low, high = ckce.estimate(y, points[which], **options).interval(0.9)
         covered += low <= population <= high
     assert 0.85 <= covered / 200 <= 0.96
+
+
+@pytest.mark.parametrize("off", [1.0, 2.0, 3.0])
+@pytest.mark.parametrize("function", [ckce.estimate, ckce.jkce_estimate])
+def test_interval_of_a_constant_model(function, off):
+    """One direction carries all of the noise: |F| is normal, its square is not."""
+    rng = np.random.default_rng(1)
+    share = 0.4 + off * math.sqrt(0.24 / 300)  # of class 1, predicted as 0.4
+    q = np.full(300, 0.4)
+    options = {"bandwidth": 0.5}
+    k = reference.gram("linear_gaussian", np.array([[0.6, 0.4]]), np.array([[0.6, 0.4]]), 0.5)[0, 0]
+    lam = 300**-0.25
+    scale = k / (k + lam) ** 2 if function is ckce.estimate else k
+    population = scale * 2 * (share - 0.4) ** 2
+    covered = 0
+    for _ in range(300):
+        y = (rng.random(300) < share).astype(int)
+        low, high = function(y, q, **options).interval()
+        covered += low <= population <= high
+    assert covered / 300 >= 0.93
 
 
 def test_one_row_has_no_standard_error():

@@ -494,6 +494,32 @@ def cluster_standard_error(
     return float(np.sqrt((len(names) - 1) / len(names) * np.sum(np.square(means))))
 
 
+def norm_interval(value: float, raw: float, se: float, z: float) -> tuple[float, float]:
+    """max(value, 0) - z se, and the larger of max(value, 0) + z se and (|F| + z se_F)^2 - b.
+
+    raw = |F|^2 = value + b, with b the part that noise adds; se_F = se / (2 |F|) is the standard error
+    of |F|.
+
+    Parameters
+    ----------
+    value : float
+        Debiased CKCE or unbiased JKCE.
+    raw : float
+        CKCE or biased JKCE.
+    se : float
+        Standard error of the value.
+    z : float
+        Quantile of the normal distribution.
+
+    Returns
+    -------
+    tuple of float
+    """
+    v, norm, b = max(value, 0.0), np.sqrt(raw), raw - value
+    upper = (norm + z * se / (2.0 * norm)) ** 2 - b
+    return v - z * se, float(max(v + z * se, upper))
+
+
 def cluster_interval(value: float, raw: float, se: float, t: float) -> tuple[float, float]:
     """All theta with (v - theta)^2 <= t^2 se^2 (theta + raw - v) / raw, v = max(value, 0).
 

@@ -202,8 +202,8 @@ class Estimate(Said):
 
         Its level is that of the estimate, or another. It covers the regularised population value:
         that at the same bandwidth, lambda and frequencies, not that at lambda = 0. Conservative near
-        calibration; too short for a model that always predicts the same, see docs/methods.md. With
-        groups it reaches further up than down, see docs/dependent_rows.md.
+        calibration. It reaches further up than down, see docs/methods.md; with groups more so, see
+        docs/dependent_rows.md.
         """
         level = self.level if level is None else level
         return interval_above_0(self.debiased, self.se, level, self.effective_groups, self.value)

@@ -264,8 +264,8 @@ class JkceEstimate:
     def interval(self, level: float | None = None) -> tuple[float, float]:
         """Confidence interval around `value`, or around 0 where that is negative.
 
-        Conservative near calibration. With groups it reaches further up than down, see
-        docs/dependent_rows.md.
+        Conservative near calibration. It reaches further up than down, see docs/methods.md; with
+        groups more so, see docs/dependent_rows.md.
         """
         level = self.level if level is None else level
         raw = 0.0 if self.biased is None else self.biased

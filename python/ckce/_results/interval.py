@@ -74,14 +74,20 @@ def interval_above_0(
 
     The truth is no further from 0 than from a negative estimate, so this covers at least as often.
 
-    Of groups, `value` is `raw`, a squared norm, minus what noise adds to it. Its variance grows with
-    the truth theta, as raw does, so the interval holds the theta with
-    |value - theta| <= t se sqrt((theta + raw - value) / raw): it reaches further up than down.
+    `value` is `raw`, a squared norm |F|^2, minus what noise adds to it: an estimate that is too small
+    by chance has a standard error that is too small, too, so the interval reaches further up than
+    down. |F| has the standard error se / (2 |F|); the upper end is (|F| + z se / (2 |F|))^2 minus the
+    noise, that is value + z se + (z se)^2 / (4 raw).
+
+    Of groups the interval holds the theta with
+    |value - theta| <= t se sqrt((theta + raw - value) / raw), because there are few of them.
     """
     centre = 0.0 if value < 0.0 else value
-    if groups is None or raw <= 0.0:
-        return interval(centre, se, level, groups)
     half = quantile(level, groups) * se
+    if raw <= 0.0:
+        return centre - half, centre + half
+    if groups is None:
+        return centre - half, max(centre + half, value + half + half**2 / (4.0 * raw))
     shift = half**2 / (2.0 * raw)
     reach = math.hypot(half, shift)
     return centre + shift - reach, centre + shift + reach

@@ -187,7 +187,7 @@ def evaluation_of(
     se, jkce_se = _standard_errors(result)
     low, high = (None, None)
     if se is not None and debiased is not None:
-        low, high = interval_above_0(debiased, se, 0.95)
+        low, high = interval_above_0(debiased, se, 0.95, raw=solution.value)
     return StreamEvaluation(
         n_samples=n,
         n_classes=config.n_classes,
