@@ -493,7 +493,11 @@ BAD_TABLES = {
     "header only": ("label,p0,p1\n", {"probs": "p"}, "has no rows"),
     "typo": ("label,prob_0,prob_1\n0,1,0\n", {"probs": "porb_*"}, "'porb_\\*', it has 'label'"),
     "typo in a list": ("label,cat,dog\n0,1,0\n", {"probs": ["cat", "dgo"]}, "did you mean 'dog'"),
-    "labels as predictions": ("label,p0,p1\n0,1,0\n", {"probs": "label"}, "'label' holds the labels, so"),
+    "labels as predictions": (
+        "label,p0,p1\n0,1,0\n",
+        {"probs": "label"},
+        "'label' holds the labels, so",
+    ),
     "typo in labels": ("target,p0,p1\n0,1,0\n", {"labels": "traget"}, "did you mean 'target'"),
     "no labels": ("id,p0,p1\n0,1,0\n", {"probs": "p"}, "no column 'labels', .*; name it with"),
     "nothing guessed": ("label,cat,dog\n0,1,0\n", {}, "no column 'probs', .* '\\*' stands for"),
@@ -708,7 +712,9 @@ def test_paths(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"pred\.npz does not exist; did you mean 'preds"):
         ckce.scan(tmp_path / "pred.npz")
     (tmp_path / "gone.npz").symlink_to("nowhere")
-    with pytest.raises(FileNotFoundError, match=r"gone\.npz does not exist$"):  # not "did you mean" it
+    with pytest.raises(
+        FileNotFoundError, match=r"gone\.npz does not exist$"
+    ):  # not "did you mean" it
         ckce.scan(tmp_path / "gone.npz")
     (tmp_path / "gone.npz").unlink()
     with pytest.raises(IsADirectoryError, match=r"is a directory; pass its files, such as 'preds"):
