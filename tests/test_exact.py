@@ -231,14 +231,20 @@ def test_the_limit_between_factorisation_and_iteration(m, limit):
     assert abs(above.floor - direct.floor) <= slack
 
 
-@pytest.mark.parametrize(("concentration", "rank"), [(0.02, 375), (1.0, None)])
-def test_the_debias_term_below_2000_rows(concentration, rank):
-    # From a factor of few columns that leaves 1e-5 of it at most, or by factorisation.
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kernel", ["linear_gaussian", "gaussian"])
+@pytest.mark.parametrize(
+    ("concentration", "lam", "rank"), [(0.02, None, 375), (1.0, None, 450), (1.0, 1e-3, None)]
+)
+def test_the_debias_term_below_2000_rows(concentration, lam, rank, kernel, weighted):
+    # From a factor of few columns and probes, to 1e-5 of it at most, or by factorisation.
     y, q = sample(1500, 10, concentration=concentration)
-    bandwidth = ckce.median_bandwidth(q)
-    e = ckce.estimate(y, q, method="exact", bandwidth=bandwidth)
-    direct = solve(y, q, iterate=False, bandwidth=bandwidth, full=True)
-    assert e.value == ckce.ckce(y, q, method="exact", bandwidth=bandwidth)
+    w = np.random.default_rng(1).uniform(0.5, 2, 1500) if weighted else None
+    options = {"kernel": kernel, "bandwidth": ckce.median_bandwidth(q)}
+    more = {"method": "exact", "regularization": lam, "sample_weight": w, **options}
+    e = ckce.estimate(y, q, **more)
+    direct = solve(y, q, iterate=False, lam=e.regularization, weights=w, full=True, **options)
+    assert e.value == ckce.ckce(y, q, **more)
     if rank is None:
         assert e.debias_rank is None
         assert e.debias_error is None

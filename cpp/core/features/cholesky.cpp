@@ -236,6 +236,15 @@ void Cholesky::fill(Index begin, const In& q, MatrixRef phi) const {
   }
 }
 
+In Cholesky::panel(Index i, Index rows, Matrix& copy) const {
+  if (chunks_.size() == 1) return chunks_[0].columns.panel(i).topLeftCorner(rows, d());
+  copy.resize(rows, d());
+  for (const Chunk& chunk : chunks_)
+    copy.middleCols(chunk.first, chunk.used) =
+        chunk.columns.panel(i).topLeftCorner(rows, chunk.used);
+  return copy;
+}
+
 Cholesky factor_kernel(const Kernel& kernel, const Probs& probs, Index rank, double tol,
                        Pivoting pivoting, std::uint64_t seed, Parallel& parallel) {
   const Points points = kernel.points(probs, parallel);

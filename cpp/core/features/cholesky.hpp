@@ -31,6 +31,9 @@ class Cholesky : public Features {
   // round-off. O(n rank (m + rank))
   void extend(const Gram& gram, Index rank, double tol, Parallel& parallel);
 
+  // Memory for so many columns at once, so that panels of G lie together.
+  void reserve(Index columns) { make_room(columns); }
+
   // Adds these rows, one after the other, but for those that are explained down to the level of
   // round-off. O(n rank (m + rank))
   void add_in_order(const Gram& gram, const std::vector<Index>& rows, Parallel& parallel);
@@ -48,6 +51,8 @@ class Cholesky : public Features {
   double slack(const Matrix& phi_phi, double weight, Parallel& parallel) const override;
 
   Vector residual() const;  // E_ii (n,)
+  // Rows of G of a panel where they lie together in memory, else `copy`, filled with them.
+  In panel(Index i, Index rows, Matrix& copy) const;
   const std::vector<Index>& pivots() const { return pivots_; }
   Matrix rows_of_g(const std::vector<Index>& which) const;
   bool exhausted() const { return largest_residual_ <= kRoundOff * largest_; }

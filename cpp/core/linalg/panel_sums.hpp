@@ -9,10 +9,9 @@
 
 namespace ckce {
 
-// total += the sum over `count` panels of what add(panel, sum) adds.
+// total += the sum over `count` panels of what add(panel, sum) adds, `stripe` of them in a task.
 template <class Add>
-void sum_over_panels(Index count, Matrix& total, Parallel& parallel, Add add) {
-  const Index stripe = stripe_of(count);
+void sum_over_panels(Index count, Matrix& total, Parallel& parallel, Add add, Index stripe) {
   parallel.each(count_pieces(count, stripe), [&] {
     return [&](Index task) {
       Matrix sum = Matrix::Zero(total.rows(), total.cols());
@@ -20,6 +19,11 @@ void sum_over_panels(Index count, Matrix& total, Parallel& parallel, Add add) {
       parallel.in_turn(task, [&] { total += sum; });
     };
   });
+}
+
+template <class Add>
+void sum_over_panels(Index count, Matrix& total, Parallel& parallel, Add add) {
+  sum_over_panels(count, total, parallel, add, stripe_of(count));
 }
 
 // A'B (columns of a, columns of b)

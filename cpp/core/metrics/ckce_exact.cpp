@@ -18,8 +18,6 @@
 namespace ckce {
 namespace {
 
-constexpr Index kFewProducts = 50;  // where a factorisation can take over
-
 // How far the value may be off: what is left of both systems, rho and sigma, as computed and with
 // what rounding hides of it; what rounding moves in K V, in the correction by rho, and in the sums.
 // Where rows repeat, V is as large as R / ridge and the value is not: |V| kx_error is eps /

@@ -100,6 +100,7 @@ class WeightedGram {
 };
 
 constexpr Index kMostProducts = 1000;
+constexpr Index kFewProducts = 50;  // where a factorisation can take over
 
 // Stops when is_done(state), or after `most` products. (n, width)
 struct ConjugateGradients {

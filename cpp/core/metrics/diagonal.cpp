@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/features/cholesky.hpp"
-#include "core/linalg/lower_triangle.hpp"
 #include "core/linalg/panel_sums.hpp"
 #include "core/linalg/products.hpp"
 #include "core/linalg/ridge_solve.hpp"
@@ -17,103 +15,110 @@ namespace {
 constexpr double kFewMissed = 0.01;
 constexpr Index kFirstProduct = 1024;
 constexpr double kDiagonalShare = 1e-3;
-
-// Everything scaled by sqrt(w).
-class LowRank {
- public:
-  LowRank(const Cholesky& factor, const Points& points, const Samples& samples, double ridge,
-          Parallel& parallel)
-      : ridge_(ridge), g_(points.n(), factor.d()), parallel_(parallel) {
-    parallel.each_striped(g_.count(), stripe_of(g_.count()), [&](Index i) {
-      const Index rows = g_.rows(i);
-      Matrix g(rows, factor.d());
-      factor.fill(i * kPanel, points.q.panel(i).topRows(rows), g);
-      g_.panel(i).topRows(rows) =
-          weights_of(samples, i * kPanel, rows).cwiseSqrt().asDiagonal() * g;
-    });
-    gg_ = panel_products(g_, g_, parallel);
-    const RidgeSolver solver(gg_, ridge, parallel);
-    n_ = Matrix::Identity(factor.d(), factor.d());
-    solver.solve(n_, parallel);
-    nn_ = n_;
-    solver.solve(nn_, parallel);
-    missed_ = factor.residual().cwiseProduct(weights_of(samples, 0, samples.n()));
-  }
-
-  // E_ii / ridge^2
-  Vector missed() const { return missed_ / (ridge_ * ridge_); }
-
-  // (G N N G')_ii
-  Vector plain() const {
-    Vector a(g_.n());
-    each_panel([&](Index i, const auto& g) {
-      a.segment(i * kPanel, g.rows()) = g.cwiseProduct(product(g, nn_)).rowwise().sum();
-    });
-    return a;
-  }
-
-  // What E changes to first order: with F = E G and Z = G'E G,
-  //   (W E W)_ii = (E_ii - 2 g_i N f_i' + g_i N Z N g_i') / ridge^2
-  //   (A E W)_ii = (g_i N N f_i' - g_i N N Z N g_i') / ridge
-  Vector first_order(const WeightedGram& weighted) const {
-    Panels f(g_.n(), g_.width(), Panels::Unset());
-    weighted.apply(g_, f, parallel_);
-    parallel_.each_striped(f.count(), stripe_of(f.count()),
-                           [&](Index i) { add_product(f.panel(i), -1.0, g_.panel(i), gg_); });
-    const Matrix zn = product(panel_products(g_, f, parallel_), n_);
-    Vector change(g_.n());
-    each_panel([&](Index i, const auto& g) {
-      const Matrix gn = product(g, n_);
-      const Matrix gnn = product(g, nn_);
-      const Matrix left = f.panel(i).topRows(g.rows()) - product(g, zn.transpose());
-      const auto at = [&](const Matrix& a, const auto& b) {
-        return Vector(a.cwiseProduct(b).rowwise().sum());
-      };
-      // g_i N Z N g_i' = <gn_i, g_i (Z N)'>
-      const Vector wew = missed_.segment(i * kPanel, g.rows()) -
-                         at(gn, f.panel(i).topRows(g.rows())) - at(gn, left);
-      change.segment(i * kPanel, g.rows()) =
-          wew / (ridge_ * ridge_) - (2.0 / ridge_) * at(gnn, left);
-    });
-    return change;
-  }
-
- private:
-  template <class Work>
-  void each_panel(Work work) const {
-    parallel_.each_striped(g_.count(), stripe_of(g_.count()),
-                           [&](Index i) { work(i, g_.panel(i).topRows(g_.rows(i))); });
-  }
-
-  double ridge_;
-  Panels g_;
-  Parallel& parallel_;
-  Matrix gg_;  // G'G
-  Matrix n_;
-  Matrix nn_;
-  Vector missed_;
-};
+constexpr Index kFirstRank = 128;
 
 }  // namespace
 
+// B = G G'G_1 is one step of a power iteration from the first columns of G. Projected on X = G'G_1,
+// B = G X, H is B (X'(G'G + ridge I) X)^-1 B'. All of G: X = I.
+FirstOrder::FirstOrder(const WeightedGram& weighted, const Preconditioner& preconditioner,
+                       Index leading, const Panels& z, double ridge, Parallel& parallel)
+    : k_(std::min(leading, preconditioner.factor().d())),
+      ridge_(ridge),
+      parallel_(parallel),
+      b_(z.n(), k_ + z.width(), Panels::Unset()),
+      e_b_(z.n(), k_ + z.width(), Panels::Unset()) {
+  Matrix xx;
+  {
+    const Panels first = preconditioner.first_columns(k_, parallel);
+    const bool all = k_ == preconditioner.factor().d();
+    Panels b = first;
+    if (!all) preconditioner.apply_factor(first, b, parallel);
+    xx = all ? Matrix::Identity(k_, k_) : panel_products(first, b, parallel);
+    const Vector scale = xx.diagonal().cwiseSqrt().cwiseInverse();
+    xx = scale.asDiagonal() * xx * scale.asDiagonal();
+    for (Index i = 0; i < b_.count(); ++i)
+      b_.panel(i) << b.panel(i) * scale.asDiagonal(), z.panel(i);
+  }
+  {
+    Panels low(b_.n(), b_.width(), Panels::Unset());
+    preconditioner.apply_factor(b_, low, parallel);
+    weighted.apply(b_, e_b_, parallel);
+    e_b_.data() -= low.data();
+  }
+  bb_ = panel_products(b_, b_, parallel);
+  b_e_b_ = panel_products(b_, e_b_, parallel);
+  const Matrix s = bb_.topLeftCorner(k_, k_);
+  Matrix inner = s + ridge * xx;
+  const double least = 1e-13 * inner.diagonal().maxCoeff();  // rounding may take the last columns
+  const RidgeSolver solver(std::move(inner), least, parallel);
+  y_ = Matrix::Identity(k_, k_);
+  solver.solve(y_, parallel);
+  y_2_ = y_ - product(y_, product(s, y_));
+}
+
+// ridge^2 C_ii = E_ii - 2 b_i (Y + Y_2) B'E_i + b_i (Y + 2 Y_2) B'E B Y b_i'
+Vector FirstOrder::diagonal(const Vector& e_ii) const {
+  const Matrix once = 2.0 * (y_ + y_2_);
+  const Matrix twice = product(y_ + 2.0 * y_2_, product(b_e_b_.topLeftCorner(k_, k_), y_));
+  Vector change(b_.n());
+  parallel_.each_striped(b_.count(), stripe_of(b_.count()), [&](Index i) {
+    const auto b = b_.panel(i).leftCols(k_);
+    Matrix sums = product(b, twice);
+    add_product(sums, -1.0, e_b_.panel(i).leftCols(k_), once);
+    change.segment(i * kPanel, b_.rows(i)) = b.cwiseProduct(sums).rowwise().sum().head(b_.rows(i));
+  });
+  return (e_ii + change) / (ridge_ * ridge_);
+}
+
+// ridge^2 C Z = E Z - B (Y (B'E Z - B'E B (Y + Y_2) B'Z) + Y_2 (B'E Z - B'E B Y B'Z))
+//               - E B (Y + Y_2) B'Z
+Panels FirstOrder::apply() const {
+  const Index columns = b_.width() - k_;
+  const auto e = b_e_b_.topLeftCorner(k_, k_);
+  const auto b_z = bb_.topRightCorner(k_, columns);
+  const auto e_z = b_e_b_.topRightCorner(k_, columns);
+  const Matrix y_z = product(y_, b_z);
+  const Matrix of_e = y_z + product(y_2_, b_z);
+  const Matrix of_b = product(y_, e_z - product(e, of_e)) + product(y_2_, e_z - product(e, y_z));
+  Panels out(b_.n(), columns, Panels::Unset());
+  parallel_.each_striped(b_.count(), stripe_of(b_.count()), [&](Index i) {
+    Matrix sums = e_b_.panel(i).rightCols(columns);
+    add_product(sums, -1.0, b_.panel(i).leftCols(k_), of_b);
+    add_product(sums, -1.0, e_b_.panel(i).leftCols(k_), of_e);
+    out.panel(i) = sums / (ridge_ * ridge_);
+  });
+  return out;
+}
+
 Vector diagonal_by_factor(const Gram& gram, const WeightedGram& weighted, const Samples& samples,
-                          const Vector& norms, double ridge, Parallel& parallel) {
-  Cholesky factor(gram, Pivoting::kRandom, 0, parallel);
+                          const Vector& norms, double ridge, Preconditioner& preconditioner,
+                          Parallel& parallel) {
+  const Cholesky& factor = preconditioner.factor();
   const Index most = most_debias_rank(gram.n(), samples.m());
+  const Vector w = weights_of(samples, 0, gram.n());
+  const Panels none(gram.n(), 0);
+  if (factor.d() < kFirstRank)
+    preconditioner.extend(gram, std::min(kFirstRank, most), 0.0, parallel);
   Vector before;
-  for (Index rank = 128;; rank *= 2) {
-    factor.extend(gram, std::min(rank, most), 0.0, parallel);
-    const LowRank low_rank(factor, gram.points, samples, ridge, parallel);
-    const Vector plain = low_rank.plain();
-    const Vector missed = low_rank.missed();
+  for (;;) {
+    const Vector plain = preconditioner.diagonal(parallel);
+    const Vector e_ii = factor.residual().cwiseProduct(w);
+    const Vector missed = e_ii / (ridge * ridge);
     const double share = missed.dot(norms) / plain.dot(norms);
     if (share <= kDebiasShare || factor.exhausted()) return plain + missed;
-    if (share <= kFewMissed && rank < kFirstProduct && factor.d() < most) continue;
-    const Vector a = plain + low_rank.first_order(weighted);
+    const Index next = std::min(2 * factor.d(), most);
+    if (share <= kFewMissed && next < kFirstProduct && factor.d() < most) {
+      preconditioner.extend(gram, next, 0.0, parallel);
+      continue;
+    }
+    const FirstOrder first(weighted, preconditioner, factor.d(), none, ridge, parallel);
+    const Vector a = plain + first.diagonal(e_ii);
     const bool settled =
         before.size() > 0 && (a - before).cwiseAbs().dot(norms) <= kDiagonalShare * a.dot(norms);
     if (settled || factor.d() >= most) return a;
     before = a;
+    preconditioner.extend(gram, next, 0.0, parallel);
   }
 }
 

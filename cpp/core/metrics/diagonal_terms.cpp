@@ -4,6 +4,8 @@
 //   the rest                    in the mean over probes z of random signs: E[(W z)_i (K W z)_i] is
 //                               A_ii, and the same z serve for the two parts that are known, so
 //                               that only what is left of them is noise.
+// Where a factorisation is at hand and more is asked for, all that E changes to first order is the
+// second part, see diagonal.hpp.
 // Of samples in groups the same with sum_g Tr R_g'A_gg R_g, and probes with E[z z'] = R_g R_g'.
 #include "core/metrics/diagonal_terms.hpp"
 
@@ -14,6 +16,7 @@
 #include "core/base/random.hpp"
 #include "core/kernels/gram_product.hpp"
 #include "core/metrics/ckce_parts.hpp"
+#include "core/metrics/diagonal.hpp"
 #include "core/metrics/within_groups.hpp"
 
 namespace ckce {
@@ -24,8 +27,14 @@ constexpr Index kFewRows = 8192;  // up to which a factor of all that may be nee
 constexpr Index kLargestRank = 4096;
 constexpr Index kProbeProducts = 20;  // of their solution: above, more columns cost less
 
-// Where a factorisation is at hand, a factor must leave less to be used, and has fewer columns.
+// Where a factorisation is at hand, a factor must leave less to be used: with five standard errors
+// of 16 probes one of 6,000 terms is farther off.
 constexpr double kSmallShare = 1e-5;
+constexpr double kSmallErrors = 5.0;
+constexpr double kFirstTry = 5.5e-3;  // tr E / ridge
+constexpr double kFar = 16.0;         // times what is wanted, and more columns will not do
+constexpr Index kLeading = 48;        // columns of the small space of FirstOrder
+constexpr int kMostTries = 2;
 constexpr Index kExactRows = 800;  // up to here it always serves
 
 // |r_i|^2 and E|r_i|^2, (n,) each.
@@ -68,37 +77,54 @@ Panels probes(const Samples& samples, const Panels& q, const LabelKernel& label)
   return z;
 }
 
-// A sum over the rows in the mean over probes, and three standard errors of that mean.
+// A sum over the rows in the mean over probes, and some standard errors of that mean.
 struct Mean {
   double value;
   double error;
 
-  explicit Mean(const Vector& sums) : value(sums.mean()) {
+  explicit Mean(const Vector& sums, double errors = 3.0) : value(sums.mean()) {
     const double n = static_cast<double>(sums.size());
-    error = 3.0 * std::sqrt((sums.array() - value).square().sum() / (n * (n - 1.0)));
+    error = errors * std::sqrt((sums.array() - value).square().sum() / (n * (n - 1.0)));
   }
 };
 
-// z_i (A - A_0 - scale E) z_i, row by row: what the two known parts leave. None if that takes too
-// many products. (n, kProbes)
-std::optional<Panels> rest_of_probes(const WeightedGram& weighted,
-                                     const Preconditioner& preconditioner, const Panels& z,
-                                     double ridge, double scale, Parallel& parallel) {
-  const double limit = 1e-6 * z.data().norm();
+// z_i (A - A_0) z_i, row by row. After the last product with K the preconditioner takes one more
+// step, to which G G' is K: what is left then is in the ratio of the steps before. None if that
+// takes too many products. (n, kProbes)
+std::optional<Panels> beyond_factor(const WeightedGram& weighted,
+                                    const Preconditioner& preconditioner, const Panels& z,
+                                    double ridge, Parallel& parallel) {
+  const double norm = z.data().norm();
+  double before = norm;
   const ConjugateGradients solved(
       weighted, preconditioner, z, ridge, parallel,
-      [&](const auto& cg) { return cg.rest.data().norm() <= limit; }, kProbeProducts);
+      [&](const auto& cg) {
+        const double left = cg.rest.data().norm();
+        const double next = left * std::min(left / before, 1.0);
+        before = left;
+        return cg.iterations > 0 && next <= 1e-7 * norm;
+      },
+      kProbeProducts);
   if (!solved.done) return std::nullopt;
-  Panels rest = solved.x;
-  rest.data().array() *= solved.kx.data().array();  // W z and K W z
   Panels some(z.n(), z.width(), Panels::Unset());
+  preconditioner.apply(solved.rest, some, parallel);
+  Panels rest = solved.x;
+  rest.data() += some.data();  // W z, times K W z
+  rest.data().array() *= (solved.kx.data() + solved.rest.data() - ridge * some.data()).array();
   preconditioner.apply(z, some, parallel);  // G G'W_0 z = z - ridge W_0 z
   rest.data().array() -= some.data().array() * (z.data() - ridge * some.data()).array();
-  weighted.apply(z, some, parallel);
-  rest.data().array() -= scale * z.data().array() * some.data().array();
-  preconditioner.apply_factor(z, some, parallel);
-  rest.data().array() += scale * z.data().array() * some.data().array();
   return rest;
+}
+
+// scale E z
+Panels times_e(const WeightedGram& weighted, const Preconditioner& preconditioner, const Panels& z,
+               double scale, Parallel& parallel) {
+  Panels ez(z.n(), z.width(), Panels::Unset());
+  Panels low(z.n(), z.width(), Panels::Unset());
+  weighted.apply(z, ez, parallel);
+  preconditioner.apply_factor(z, low, parallel);
+  ez.data() = scale * (ez.data() - low.data());
+  return ez;
 }
 
 // sum_i weights_i rest_ik for every probe k
@@ -110,27 +136,42 @@ Vector weigh(const Panels& rest, const Vector& weights) {
   return sums;
 }
 
-// From a factor of at most n / 4 columns that misses at most kSmallShare of the term, if there is
-// one. O(n rank^2)
-bool terms_of_small_factor(const Gram& gram, const RowNorms& rows, const Vector& w, double ridge,
-                           Preconditioner& preconditioner, Solution& solution, Parallel& parallel) {
-  const double n = static_cast<double>(w.size());
-  const auto missed = [&](const Vector& norms, double& scale) {
+// From a factor of at most 3 n / 10 columns, with all of the first order and the rest in the mean
+// over probes, if that is right to kSmallShare: what is not known is near tr E / ridge of what the
+// factor misses. O(n rank^2) and three products with K, at most kMostTries times.
+bool terms_to_first_order(const Gram& gram, const WeightedGram& weighted, const RowNorms& rows,
+                          const Vector& w, const Panels& z, double ridge,
+                          Preconditioner& preconditioner, Solution& solution, Parallel& parallel) {
+  const auto missed = [&] { return preconditioner.factor().residual().dot(w); };  // tr E
+  double most = kFirstTry * ridge;
+  for (int tries = 0; tries < kMostTries; ++tries) {
+    const auto few = [&] { return missed() <= most; };
+    if (missed() > kFar * most ||
+        !preconditioner.extend_until(gram, 3 * w.size() / 10, few, parallel))
+      return false;
     const Vector e_ii = preconditioner.factor().residual().cwiseProduct(w);
-    const double root = ridge + e_ii.sum() / n;
-    scale = 1.0 / (root * root);
-    return scale * e_ii.dot(norms);
-  };
-  double scale;
-  const double first = preconditioner.diagonal(parallel).dot(rows.norms);
-  const auto few = [&] { return missed(rows.norms, scale) <= kSmallShare * first; };
-  if (!preconditioner.extend_until(gram, w.size() / 4, few, parallel)) return false;
-  const Vector a_ii = preconditioner.diagonal(parallel);
-  solution.debias_rank = preconditioner.factor().d();
-  solution.debias_error = missed(rows.norms, scale);
-  solution.debias = a_ii.dot(rows.norms) + solution.debias_error;
-  solution.floor = a_ii.dot(rows.spreads) + missed(rows.spreads, scale);
-  return true;
+    const Vector plain = preconditioner.diagonal(parallel);
+    solution.debias_rank = preconditioner.factor().d();
+    solution.debias_error = e_ii.dot(rows.norms) / (ridge * ridge);
+    solution.debias = plain.dot(rows.norms) + solution.debias_error;
+    solution.floor = plain.dot(rows.spreads) + e_ii.dot(rows.spreads) / (ridge * ridge);
+    const double enough = kSmallShare * solution.debias;
+    if (solution.debias_error <= enough) return true;
+
+    auto rest = beyond_factor(weighted, preconditioner, z, ridge, parallel);
+    if (!rest) return false;
+    const FirstOrder first(weighted, preconditioner, kLeading, z, ridge, parallel);
+    rest->data().array() -= z.data().array() * first.apply().data().array();
+    const Vector a_ii = plain + first.diagonal(e_ii);
+    const Mean debias(weigh(*rest, rows.norms), kSmallErrors);
+    const Mean floor(weigh(*rest, rows.spreads), kSmallErrors);
+    solution.debias = a_ii.dot(rows.norms) + debias.value;
+    solution.floor = a_ii.dot(rows.spreads) + floor.value;
+    solution.debias_error = std::max(debias.error, floor.error);
+    if (solution.debias_error <= enough) return true;
+    most = 0.7 * e_ii.sum() * enough / solution.debias_error;
+  }
+  return false;
 }
 
 }  // namespace
@@ -143,10 +184,12 @@ void add_diagonal_terms(const Gram& gram, const WeightedGram& weighted, const Sa
   const Vector w = weights_of(samples, 0, n);
   if (n <= kFactorisationLimit) {
     if (n > kExactRows && !samples.groups &&
-        terms_of_small_factor(gram, rows, w, ridge, preconditioner, solution, parallel))
+        terms_to_first_order(gram, weighted, rows, w, probes(samples, gram.points.q, label), ridge,
+                             preconditioner, solution, parallel))
       return;
     add_gram_terms(whole_gram(gram, parallel), samples, label, ridge, solution, parallel);
     solution.debias_rank = n;
+    solution.debias_error = 0.0;
     return;
   }
   const double form = samples.groups ? w.dot(within_groups(gram, samples, label, parallel)) : 0.0;
@@ -175,7 +218,9 @@ void add_diagonal_terms(const Gram& gram, const WeightedGram& weighted, const Sa
     solution.debias_error = missed;
     if (missed <= kDebiasShare * solution.debias || factor.exhausted()) return;
 
-    if (const auto rest = rest_of_probes(weighted, preconditioner, z, ridge, scale, parallel)) {
+    if (auto rest = beyond_factor(weighted, preconditioner, z, ridge, parallel)) {
+      rest->data().array() -=
+          z.data().array() * times_e(weighted, preconditioner, z, scale, parallel).data().array();
       const Mean debias(weigh(*rest, samples.groups ? Vector::Ones(n) : rows.norms));
       const Mean floor(weigh(*rest, rows.spreads));
       solution.debias += debias.value;

@@ -2,6 +2,7 @@
 // an own part h with the gradient -s h(p, q) (p - q) as 2 s (P Q - diag(P 1) Q), P = Kbar o H.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -131,28 +132,31 @@ void pull_back_kernel(const Gram& gram, const Panels& v, const Panels& u, Matrix
       gradient, parallel);
 }
 
-Gradient by_iteration(const Kernel& kernel, const Samples& samples, const LabelKernel& label,
-                      double ridge, double tol, Sides sides, Parallel& parallel) {
+// None if one of the two systems takes more than `most` products.
+std::optional<Gradient> by_iteration(const Kernel& kernel, const Samples& samples,
+                                     const LabelKernel& label, double ridge, double tol, Index most,
+                                     Sides sides, Parallel& parallel) {
   const Index n = samples.n();
   const Points points = kernel.points(samples.probs, parallel);
   const Gram gram{kernel, points};
   const WeightedGram weighted(gram, samples, parallel);
+  Preconditioner preconditioner(gram, samples, ridge, parallel);
   Panels u;
   Panels v;
   Gradient gradient;
   {
     const Panels r =
         residual_panels(samples, points.q, label, [](double w) { return std::sqrt(w); });
-    const Preconditioner preconditioner(gram, samples, ridge, parallel);
     const auto solve = [&](const Panels& b) {
       const double enough = std::max(tol, 1e-14) * b.data().norm();
-      ConjugateGradients found(weighted, preconditioner, b, ridge, parallel,
-                               [&](const auto& cg) { return cg.rest.data().norm() <= enough; });
-      if (!found.done) throw std::domain_error(kNoConvergence);
-      return found;
+      return ConjugateGradients(
+          weighted, preconditioner, b, ridge, parallel,
+          [&](const auto& cg) { return cg.rest.data().norm() <= enough; }, most);
     };
-    ConjugateGradients first = solve(r);         // V = W R F
+    ConjugateGradients first = solve(r);  // V = W R F
+    if (!first.done) return std::nullopt;
     ConjugateGradients second = solve(first.x);  // W V, and U = K W V
+    if (!second.done) return std::nullopt;
     gradient.value = dot(first.x, first.kx) + 2.0 * dot(first.x, first.rest) -
                      2.0 * ridge * dot(second.x, first.rest);
     v = std::move(first.x);
@@ -178,7 +182,8 @@ Gradient by_iteration(const Kernel& kernel, const Samples& samples, const LabelK
     gradient.probs.middleRows(begin, rows) = to_probs(2.0 * u.panel(i).topRows(rows));
   });
   if (sides.debias) {
-    const Vector a = diagonal_by_factor(gram, weighted, samples, norms, ridge, parallel);
+    const Vector a =
+        diagonal_by_factor(gram, weighted, samples, norms, ridge, preconditioner, parallel);
     gradient.value -= a.dot(norms);
     each_panel([&](Index, Index begin, Index rows, const Matrix& r) {
       gradient.probs.middleRows(begin, rows) -=
@@ -195,8 +200,13 @@ Gradient gradient_exact(const Kernel& kernel, const Samples& samples, const Labe
                         double ridge, double tol, Solver solver, Sides sides, Parallel& parallel) {
   if (!kernel.has_own_part() && samples.n() >= samples.m())  // K = Q Q'
     return gradient_features(LinearFeatures(samples.m()), samples, label, ridge, sides, parallel);
-  if (solver == Solver::kIterate)
-    return by_iteration(kernel, samples, label, ridge, tol, sides, parallel);
+  if (solver == Solver::kIterate) {
+    const bool alone = samples.n() > kFactorisationLimit;
+    auto found = by_iteration(kernel, samples, label, ridge, tol,
+                              alone ? kMostProducts : kFewProducts, sides, parallel);
+    if (found) return std::move(*found);
+    if (alone) throw std::domain_error(kNoConvergence);
+  }
   return by_factorisation(kernel, samples, label, ridge, sides, parallel);
 }
 

@@ -32,6 +32,8 @@ class Preconditioner {
   void apply(const Panels& r, Panels& z, Parallel& parallel) const;
   // z = G G' r  (n, width)
   void apply_factor(const Panels& r, Panels& z, Parallel& parallel) const;
+  // The first k columns of G.  (n, k)
+  Panels first_columns(Index k, Parallel& parallel) const;
   // |(G'G + ridge I)^-1 g_i|^2, the diagonal of A = W K W of G G' in place of K. (n,) O(n rank^2)
   Vector diagonal(Parallel& parallel) const;
 
@@ -41,7 +43,7 @@ class Preconditioner {
  private:
   void factorise(Parallel& parallel);                         // G'G + ridge I
   Matrix project(const Panels& r, Parallel& parallel) const;  // G'r (rank, width)
-  Matrix panel(Index i) const;                                // rows of sqrt(w) G
+  In panel(Index i, Matrix& copy) const;  // rows of sqrt(w) G, in `copy` if they need one
 
   const Samples& samples_;
   const Points& points_;

@@ -75,7 +75,10 @@ class Exact(Method):
             iteration = max(iteration, 11 * panels + n * columns + 4 * columns**2)
         if not full:
             return iteration
-        if n <= _core.FACTORISATION_LIMIT:  # which serves the debias term
+        if (
+            n <= _core.FACTORISATION_LIMIT
+        ):  # which serves the debias term if 3 n / 10 columns do not
+            helper = max(helper, n * (3 * n // 10))
             return max(iteration, 9 * panels + helper + price_of_gram(n, rows.n_threads, full))
         rank = min(4096 if n <= 8192 else max(512, 2 * m), 4096, n)
         return max(iteration, 9 * panels + n * (rank + 144) + 4 * rank**2)
