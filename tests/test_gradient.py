@@ -206,6 +206,19 @@ def test_iteration_equals_factorisation(m, weighted):
                 assert differ(slopes, rows) <= (1e-4 if debias else 1e-9)
 
 
+@pytest.mark.parametrize(("lam", "same"), [(None, False), (1e-7, True)])
+def test_the_raw_gradient_iterates_as_the_value_does(lam, same, monkeypatch):
+    # Where the iteration is long, the factorisation takes over.
+    y, q = sample(600, 10)
+    raw = partial(ckce.gradient, y, q, method="exact", debias=False, regularization=lam)
+    value, slopes = raw()
+    monkeypatch.setattr(module, "iterates", lambda n, m: False)
+    expected, rows = raw()
+    assert value == pytest.approx(expected, rel=1e-9)
+    assert differ(slopes, rows) <= 1e-8
+    assert (slopes == rows).all() == same
+
+
 def test_diagonal_where_the_spectrum_decays_slowly():
     """Many classes: the first-order correction by a product with K, not a factor of full rank."""
     rng = np.random.default_rng(0)

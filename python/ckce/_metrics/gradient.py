@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ckce import _core
 from ckce._input import Choices, Kernel, KernelLike, TopKPredictions, check_bool, check_memory
 from ckce._input.arrays import as_array
-from ckce._methods import Exact, Fourier, Landmarks, Method
+from ckce._methods import Exact, Fourier, Landmarks, Method, iterates
 from ckce._methods.auto import AUTO_RANK, FOURIER_CLASSES, affords_exact
 from ckce._methods.method import in_panels, price_of_features
 from ckce._problem import Problem, Progress, part, progress_bar, settle
@@ -65,7 +65,7 @@ def gradient(
         n^2 (m + 16) <= 2e10, but not above n = 2000 if the gradient of a debiased value goes through
         the kernel; else ``fourier``, or 500 ``landmarks`` for m > 4000. ``cholesky`` has no gradient:
         its pivots are rows of the data. The tolerance of `Exact` is that of the equations which the
-        iteration above n = 2000 solves, as a share of their right-hand sides.
+        iteration solves, as a share of their right-hand sides.
     kernel : {"linear_gaussian", "gaussian", "linear"}
         ``laplace`` has no gradient where two predictions share a coordinate, nor has a callable.
     y_true, y_prob, bandwidth, regularization, label_kernel, sample_weight, labels, random_state,
@@ -84,10 +84,10 @@ def gradient(
 
     Notes
     -----
-    Cost: ``exact`` up to n = 2000, or for n <= m: O(n^3) and memory of up to 7 n^2 numbers. Above:
-    conjugate gradients and one more pass over K, about 2 calls of `ckce` in O(n m) memory; the debias
-    term then comes from a factor of K of low rank, to about 1e-4 of it, or 1e-3 where the spectrum of
-    K decays slowly, as with many classes.
+    Cost: ``exact`` up to n = 2000 (raw: 40 m + 150), or for n <= m: O(n^3) and memory of up to 7 n^2
+    numbers. Above: conjugate gradients and one more pass over K, about 2 calls of `ckce` in O(n m)
+    memory; the debias term then comes from a factor of K of low rank, to about 1e-4 of it, or 1e-3
+    where the spectrum of K decays slowly, as with many classes.
     ``fourier`` and ``landmarks``: a second pass over the rows, O(n d^2) for d features.
 
     Examples
@@ -163,16 +163,25 @@ def _check(problem: Problem, whole: bool) -> None:
         )
 
 
+def _iterates(problem: Problem, debias: bool) -> bool:
+    """As `ckce` does; the gradient of the debias term takes W as a matrix where rows are few."""
+    n, m = problem.samples.n, problem.samples.m
+    return n > max(m, WHOLE_LIMIT) or (not debias and iterates(n, m))
+
+
 def _price(problem: Problem, debias: bool, through_kernel: bool) -> float:
     """Doubles that a call needs beyond its input, at most."""
     samples, method, rows = problem.samples, problem.method, problem.rows
     n, m = samples.n, samples.m
     panels = in_panels(n) * m
-    if isinstance(method, Exact) and problem.kernel.has_bandwidth and n > max(m, WHOLE_LIMIT):
-        return method.price(rows, debias) + (7 if through_kernel else 2) * panels
+    if isinstance(method, Exact) and problem.kernel.has_bandwidth:
+        whole = (7.0 if debias else 3.0) * n**2 + 6 * panels
+        if not _iterates(problem, debias):
+            return whole
+        iteration = method.price(rows, debias) + (7 if through_kernel else 2) * panels
+        return max(iteration, whole) if n <= WHOLE_LIMIT else iteration
     d = method.n_features(rows)
-    by_rows = n < d or (isinstance(method, Exact) and problem.kernel.has_bandwidth)
-    if by_rows:
+    if n < d:
         features = 0.0 if isinstance(method, Exact) else 3.0 * n * d
         return (7.0 if debias else 3.0) * n**2 + 6 * panels + features
     return price_of_features(rows, d, full=True) + 3 * d * d + rows.n_threads * 3072 * d + panels
@@ -200,9 +209,9 @@ def _solve(
 def _run(
     problem: Problem, settings: dict[str, Any], progress: Progress | None
 ) -> tuple[float, NDArray[np.float64]]:
-    method, samples = problem.method, problem.samples
+    method = problem.method
     if isinstance(method, Exact):
-        iterate = samples.n > max(samples.m, WHOLE_LIMIT)
+        iterate = _iterates(problem, settings["debias"])
         return _core.gradient_exact(
             *problem.data,
             kernel=problem.rows.core_kernel,
