@@ -17,6 +17,7 @@ void bind_input(py::module_& module) {
       .def_readonly("column", &Offence::column)
       .def_readonly("value", &Offence::value);
   py::class_<Report>(module, "Report")
+      .def_property_readonly("clean", &Report::clean)
       .def_readonly("not_finite", &Report::not_finite)
       .def_readonly("negative", &Report::negative)
       .def_readonly("above_one", &Report::above_one)

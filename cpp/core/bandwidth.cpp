@@ -36,31 +36,35 @@ struct Chosen {
 Chosen choose(const Samples& samples, std::uint64_t seed) {
   const Index n = samples.n();
   const double copies = std::max(std::ceil(total_weight(samples)), static_cast<double>(n));
+  const auto probability = [](double p) { return still_probability(p); };
   Chosen chosen;
-  std::vector<Index> rows(as_size(n));
-  for (Index i = 0; i < n; ++i) rows[as_size(i)] = i;
-  if (copies > static_cast<double>(kMedianRows)) {
-    // Drawn among the copies, so that weights and repeated rows give the same sample.
-    rows = draw_rows(static_cast<Index>(copies), seed);
-    if (samples.weights) {
-      std::vector<double> ends(as_size(n));
-      double end = 0.0;
-      for (Index i = 0; i < n; ++i) ends[as_size(i)] = (end += samples.weights[i]);
-      for (Index& row : rows) {
-        const double at = (static_cast<double>(row) + 0.5) * (end / copies);
-        row = std::upper_bound(ends.begin(), ends.end() - 1, at) - ends.begin();
-      }
-    }
-    chosen.counts = Vector::Ones(kMedianRows);
-  } else {
+  if (copies <= static_cast<double>(kMedianRows)) {
     chosen.counts = weights_of(samples, 0, n);
+    chosen.q = Panels(n, samples.m());
+    for (Index i = 0; i < chosen.q.count(); ++i) {
+      auto q = chosen.q.panel(i);
+      samples.probs.load(i * kPanel, chosen.q.rows(i), q);
+      q = q.unaryExpr(probability);
+    }
+    return chosen;
   }
-  const auto count = static_cast<Index>(rows.size());
-  chosen.q = Panels(count, samples.m());
+  // Drawn among the copies, so that weights and repeated rows give the same sample.
+  std::vector<Index> rows = draw_rows(static_cast<Index>(copies), seed);
+  if (samples.weights) {
+    std::vector<double> ends(as_size(n));
+    double end = 0.0;
+    for (Index i = 0; i < n; ++i) ends[as_size(i)] = (end += samples.weights[i]);
+    for (Index& row : rows) {
+      const double at = (static_cast<double>(row) + 0.5) * (end / copies);
+      row = std::upper_bound(ends.begin(), ends.end() - 1, at) - ends.begin();
+    }
+  }
+  chosen.counts = Vector::Ones(kMedianRows);
+  chosen.q = Panels(kMedianRows, samples.m());
   Matrix row(1, samples.m());
-  for (Index i = 0; i < count; ++i) {
+  for (Index i = 0; i < kMedianRows; ++i) {
     samples.probs.load(rows[as_size(i)], 1, row);
-    chosen.q.row(i) = row.unaryExpr(&still_probability);
+    chosen.q.row(i) = row.unaryExpr(probability);
   }
   return chosen;
 }

@@ -12,49 +12,55 @@
 namespace ckce {
 namespace {
 
-// distances[r] = that of row r of panel a and row r of panel b
+// distances[r] = that of row r of panel a and row r + shift of panel b
 template <class Distance>
-void distances_of_panels(const double* a, const double* b, Index m, double* distances) {
+void distances_of_panels(const double* a, const double* b, Index shift, Index m,
+                         double* distances) {
   using namespace Eigen::internal;
-  for (Index r = 0; r < kPanel; r += kWidth) {
+  for (Index r = 0; r + shift < kPanel; r += kWidth) {
     Packet sum = pset1<Packet>(0.0);
     for (Index f = 0; f < m; ++f)
       sum = Distance::add(sum, ploadu<Packet>(a + f * kPanel + r),
-                          ploadu<Packet>(b + f * kPanel + r));
+                          ploadu<Packet>(b + f * kPanel + r + shift));
     pstoreu(distances + r, sum);
   }
 }
 
 // One pair in 128 of every two panels, and as many within one, so that a set in order of its
-// classes is sampled evenly.
+// classes is sampled evenly; more where panels are few.
 template <class Distance>
 std::vector<double> sample_pairs(const Panels& q) {
-  constexpr Index kHalf = kPanel / 2;
+  const Index shifts = q.count() == 1 ? 8 : q.count() < 4 ? 4 : 2;
+  const Index step = kPanel / shifts;
   std::vector<double> sample;
   double distances[kPanel];
-  Matrix turned = Matrix::Zero(kPanel, q.width());
-  for (Index i = 0; i < q.count(); ++i) {
-    const Index rows = q.rows(i);
-    for (Index j = 0; j < i; ++j) {
-      distances_of_panels<Distance>(q.panel(i).data(), q.panel(j).data(), q.width(), distances);
-      sample.insert(sample.end(), distances, distances + rows);
+  const auto take = [&](Index i, Index j, Index shift, Index count) {
+    distances_of_panels<Distance>(q.panel(i).data(), q.panel(j).data(), shift, q.width(),
+                                  distances);
+    sample.insert(sample.end(), distances, distances + std::max<Index>(count, 0));
+  };
+  for (Index i = 0; i < q.count(); ++i)
+    for (Index shift = step; shift < kPanel; shift += step) {
+      for (Index j = 0; j < i; ++j)
+        take(i, j, shift - step, std::min(q.rows(i), kPanel - shift + step));
+      take(i, i, shift, q.rows(i) - shift);
     }
-    turned.topRows(kHalf) = q.panel(i).bottomRows(kHalf);
-    distances_of_panels<Distance>(q.panel(i).data(), turned.data(), q.width(), distances);
-    sample.insert(sample.end(), distances, distances + std::max<Index>(rows - kHalf, 0));
-  }
   return sample;
 }
 
-double kth_smallest(std::vector<double> values, Index k) {
-  std::nth_element(values.begin(), values.begin() + k, values.end());
-  return values[as_size(k)];
+// The elements of rank k and, if it is asked for, of the next one.
+std::pair<double, double> of_ranks(std::vector<double> values, Index k, bool next) {
+  const auto at = values.begin() + k;
+  std::nth_element(values.begin(), at, values.end());
+  return {*at, next ? *std::min_element(at + 1, values.end()) : *at};
 }
 
-// The element of rank k of values in [low, high]; of many by counting into bins.
-double kth_smallest(const std::vector<double>& values, Index k, double low, double high) {
+// The same of values in [low, high]; of many by counting into bins.
+std::pair<double, double> of_ranks(const std::vector<double>& values, Index k, bool next,
+                                   double low, double high) {
   constexpr std::size_t kBins = 1024;
-  if (values.size() < 2 * kBins) return kth_smallest(values, k);
+  constexpr std::size_t kFew = 128;
+  if (values.size() < kFew) return of_ranks(values, k, next);
   const double scale = static_cast<double>(kBins - 1) / (high - low);
   const bool even = std::isfinite(scale);
   const auto bin = [&](double value) {
@@ -62,13 +68,14 @@ double kth_smallest(const std::vector<double>& values, Index k, double low, doub
   };
   std::vector<Index> counts(kBins, 0);
   for (const double value : values) ++counts[bin(value)];
-  std::size_t chosen = 0;
-  while (k >= counts[chosen]) k -= counts[chosen++];
+  std::size_t first = 0;
+  while (k >= counts[first]) k -= counts[first++];
+  std::size_t last = first;
+  for (Index left = counts[first]; left <= k + next; left += counts[last]) ++last;
   std::vector<double> within;
-  within.reserve(as_size(counts[chosen]));
   for (const double value : values)
-    if (bin(value) == chosen) within.push_back(value);
-  return kth_smallest(std::move(within), k);
+    if (const std::size_t at = bin(value); at == first || at == last) within.push_back(value);
+  return of_ranks(std::move(within), k, next);
 }
 
 struct Bracket {
@@ -87,8 +94,9 @@ Bracket bracket_of(const std::vector<double>& sample, double share) {
       std::count_if(sample.begin(), sample.end(), [&](double d) { return d <= share * largest; });
   const Index middle = near + (size - near) / 2;
   const auto reach = static_cast<Index>(2.0 * std::sqrt(static_cast<double>(size))) + 1;
-  if (middle - reach >= 0) bracket.low = kth_smallest(sample, middle - reach, 0.0, largest);
-  if (middle + reach < size) bracket.high = kth_smallest(sample, middle + reach, 0.0, largest);
+  const auto of_rank = [&](Index k) { return of_ranks(sample, k, false, 0.0, largest).first; };
+  if (middle - reach >= 0) bracket.low = of_rank(middle - reach);
+  if (middle + reach < size) bracket.high = of_rank(middle + reach);
   return bracket;
 }
 
@@ -199,13 +207,18 @@ PairMedian pair_median(const std::vector<Panels>& sets, double share, double (*p
     const Index second = near + (pairs - near) / 2;
     if (first < found.below || second >= found.below + found.at_low + inside + found.at_high)
       continue;  // the sample misled: once more, over all
-    const auto of_rank = [&](Index rank) {
-      rank -= found.below + found.at_low;
-      if (rank < 0) return bracket.low;
-      if (rank >= inside) return bracket.high;
-      return kth_smallest(found.within, rank, bracket.low, std::min(bracket.high, found.largest));
+    const Index rank = first - found.below - found.at_low;  // among those within
+    const Index next = rank + second - first;
+    const double most = std::min(bracket.high, found.largest);
+    const auto of_rank = [&](Index k) {
+      if (k < 0) return bracket.low;
+      if (k >= inside) return bracket.high;
+      return of_ranks(found.within, k, false, bracket.low, most).first;
     };
-    return {0.5 * (plain(of_rank(first)) + plain(of_rank(second))), found.largest};
+    const auto [low, high] = rank >= 0 && next < inside
+                                 ? of_ranks(found.within, rank, next > rank, bracket.low, most)
+                                 : std::make_pair(of_rank(rank), of_rank(next));
+    return {0.5 * (plain(low) + plain(high)), found.largest};
   }
 }
 

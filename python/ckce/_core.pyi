@@ -14,6 +14,7 @@ Progress = Callable[[float], None] | None
 LEVEL: str
 BUILT: list[str]
 FACTORISATION_LIMIT: int
+THREAD_DOUBLES: int
 LEAST_BANDWIDTH: float
 
 # Words of the border. A member by its name: Norm["l1"].
@@ -60,6 +61,7 @@ class Offence:
     value: float
 
 class Report:
+    clean: bool
     not_finite: Offence
     negative: Offence
     above_one: Offence

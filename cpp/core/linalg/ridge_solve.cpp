@@ -11,40 +11,76 @@
 namespace ckce {
 namespace {
 
-// Rows i, ... of column j -= sum_k a_jk times those of column k < j, kPackets registers at a time.
-template <int kPackets>
+// Columns j, ... -= sum_k<j of column k times a_jk, kColumns of them in kPackets registers of rows
+// i, ... each: what is read serves several sums.
+template <int kPackets, int kColumns>
 void subtract_columns(MatrixRef& a, Index i, Index j) {
   using namespace Eigen::internal;
-  Packet sums[kPackets];
-  for (int p = 0; p < kPackets; ++p) sums[p] = ploadu<Packet>(&a(i + p * kWidth, j));
+  Packet sums[kColumns][kPackets];
+  for (int c = 0; c < kColumns; ++c)
+    for (int p = 0; p < kPackets; ++p) sums[c][p] = ploadu<Packet>(&a(i + p * kWidth, j + c));
   for (Index k = 0; k < j; ++k) {
-    const Packet a_jk = pset1<Packet>(a(j, k));
-    for (int p = 0; p < kPackets; ++p)
-      sums[p] = psub(sums[p], pmul(a_jk, ploadu<Packet>(&a(i + p * kWidth, k))));
+    Packet a_k[kPackets];
+    for (int p = 0; p < kPackets; ++p) a_k[p] = ploadu<Packet>(&a(i + p * kWidth, k));
+    for (int c = 0; c < kColumns; ++c) {
+      const Packet a_jk = pset1<Packet>(a(j + c, k));
+      for (int p = 0; p < kPackets; ++p) sums[c][p] = pnmadd(a_jk, a_k[p], sums[c][p]);
+    }
   }
-  for (int p = 0; p < kPackets; ++p) pstoreu(&a(i + p * kWidth, j), sums[p]);
+  for (int c = 0; c < kColumns; ++c)
+    for (int p = 0; p < kPackets; ++p) pstoreu(&a(i + p * kWidth, j + c), sums[c][p]);
 }
 
-// a = L L' in place (lower triangle), unblocked. Whole registers end at the last row; what they
-// change above the diagonal is never read.
-void factor_diagonal_block(MatrixRef a) {
+// Columns j, ..., j + count - 1 of L in rows i, ..., as many as a register holds, from the rows
+// j, ... of L: x = a L^-T.
+template <class Rows>
+void solve_row(MatrixRef& a, Index i, Index j, Index count) {
+  using namespace Eigen::internal;
+  for (Index column = j; column < j + count; ++column) {
+    Rows x = ploadu<Rows>(&a(i, column));
+    for (Index k = j; k < column; ++k)
+      x = pnmadd(pset1<Rows>(a(column, k)), ploadu<Rows>(&a(i, k)), x);
+    pstoreu(&a(i, column), pdiv(x, pset1<Rows>(a(column, column))));
+  }
+}
+
+// Columns j, ... of L from those before. Whole registers end at the last row; what they change
+// above the diagonal is never read.
+template <int kColumns>
+void factor_columns(MatrixRef& a, Index j) {
+  constexpr int kPackets = kRegisters / 8;
   const Index n = a.rows();
-  for (Index j = 0; j < n; ++j) {
-    Index i = n - count_pieces(n - j, kWidth) * kWidth;
-    if (i < 0) {  // no room above
-      i += kWidth;
+  Index i = n - count_pieces(n - j, kWidth) * kWidth;
+  if (i < 0) {  // no room above
+    i += kWidth;
+    for (Index column = j; column < j + kColumns; ++column)
       for (Index row = j; row < i; ++row)
-        for (Index k = 0; k < j; ++k) a(row, j) -= a(j, k) * a(row, k);
-    }
-    for (; i + 4 * kWidth <= n; i += 4 * kWidth) subtract_columns<4>(a, i, j);
-    for (; i + kWidth <= n; i += kWidth) subtract_columns<1>(a, i, j);
-    auto column = a.col(j).tail(n - j);
-    if (!(a(j, j) > 0.0))
+        for (Index k = 0; k < j; ++k) a(row, column) -= a(column, k) * a(row, k);
+  }
+  for (; i + kPackets * kWidth <= n; i += kPackets * kWidth)
+    subtract_columns<kPackets, kColumns>(a, i, j);
+  for (; i + kWidth <= n; i += kWidth) subtract_columns<1, kColumns>(a, i, j);
+  const Index below = j + kColumns;
+  for (Index row = j; row < below; ++row) {
+    solve_row<double>(a, row, j, row - j);
+    for (Index k = j; k < row; ++k) a(row, row) -= a(row, k) * a(row, k);
+    if (!(a(row, row) > 0.0))
       throw std::domain_error(
           "K + lambda n I is not positive definite in float64: pass a larger regularization, "
           "and if the kernel is a callable, one that is positive semi-definite");
-    column /= std::sqrt(a(j, j));
+    a(row, row) = std::sqrt(a(row, row));
   }
+  i = below;
+  for (; (n - i) % kWidth != 0; ++i) solve_row<double>(a, i, j, kColumns);
+  for (; i < n; i += kWidth) solve_row<Packet>(a, i, j, kColumns);
+}
+
+// a = L L' in place (lower triangle), unblocked.
+void factor_diagonal_block(MatrixRef a) {
+  constexpr int kColumns = 4;
+  Index j = 0;
+  for (; j + kColumns <= a.rows(); j += kColumns) factor_columns<kColumns>(a, j);
+  for (; j < a.rows(); ++j) factor_columns<1>(a, j);
 }
 
 }  // namespace

@@ -93,7 +93,9 @@ def check_rows(arrays: Mapping[str, Any]) -> None:
     """Rows are paired by position: refuse tables (pandas) whose index pairs them otherwise."""
     indexed: list[tuple[str, Any]] = []
     for name, array in arrays.items():
-        index = None if type(array) is np.ndarray else getattr(array, "index", None)
+        if array is None or type(array) is np.ndarray:
+            continue
+        index = getattr(array, "index", None)
         if hasattr(index, "isin"):
             indexed.append((name, index))
     for name, index in indexed[1:]:
@@ -133,7 +135,7 @@ def as_float(array: NDArray[Any], *, logits: bool, stream: bool) -> NDArray[np.f
             f"y_prob must have at least 2 columns, got shape {array.shape}; pass the 1-D "
             "probabilities of the positive class for a binary problem"
         )
-    if array.dtype not in (np.float16, np.float32, np.float64) or not array.dtype.isnative:
+    if array.dtype.char not in "efd" or not array.dtype.isnative:
         array = array.astype(np.float64 if array.dtype.itemsize > 4 else np.float32)
     return array
 

@@ -95,4 +95,4 @@ def check_kernel(value: Any) -> Kernel:
 
 def check_named_kernel(value: Any) -> Kernel:
     """One of the named kernels."""
-    return KERNELS[check_choice("kernel", value, list(KERNELS))]
+    return KERNELS[check_choice("kernel", value, KERNELS)]

@@ -2,16 +2,18 @@
 
 import contextlib
 import os
+from collections.abc import Callable
 
 SMALL = 256 << 20  # what is below is tried without asking
 
 
-def check_memory(needed: float, what: str, advice: str) -> None:
+def check_memory(needed: float, what: str | Callable[[], str], advice: str) -> None:
     """Refuse what does not fit: `needed` bytes for `what`."""
     if needed < SMALL:
         return
     available = available_memory()
     if needed > available:
+        what = what if isinstance(what, str) else what()
         raise MemoryError(
             f"{what} needs about {needed / 1e9:.3g} GB of memory, {available / 1e9:.3g} GB are "
             f"available; {advice}"

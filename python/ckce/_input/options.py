@@ -3,7 +3,7 @@
 import math
 import numbers
 import os
-from collections.abc import Sequence
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from ckce._input.arrays import as_array
 from ckce._input.words import shown
 
 
-def check_choice(name: str, value: object, choices: Sequence[str]) -> str:
+def check_choice(name: str, value: object, choices: Collection[str]) -> str:
     """One of a few words."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be one of {list(choices)}, got {shown(value)}")
@@ -139,6 +139,8 @@ def check_threads(value: object) -> int:
         if hasattr(os, "sched_getaffinity"):
             return len(os.sched_getaffinity(0))
         return os.cpu_count() or 1
+    if type(value) is int and 1 <= value <= 1024:
+        return value
     text = value if isinstance(value, str) else shown(value)
     if isinstance(value, bool) or not text.isdigit() or not 1 <= int(text) <= 1024:
         raise ValueError(f"{name} must be an integer from 1 to 1024, got {shown(value)}")

@@ -43,7 +43,7 @@ class Samples:
 
     @property
     def n(self) -> int:
-        return int(self.probs.shape[0])
+        return len(self.probs)
 
     @property
     def m(self) -> int:
@@ -125,7 +125,7 @@ def check_samples(
     prepared = "normalized" if normalize else None if input == "probs" else input
     if not scan and sample_weight is None and groups is None:
         return Samples(indices, probs, None, names, prepared, unchecked=tolerance)
-    if np.may_share_memory(indices, truth):
+    if indices is truth or indices.base is not None:
         # The core takes labels for indices: nobody may change them once they are checked.
         indices = indices.copy()
     report = _core.validate(probs, indices, sum_tolerance=tolerance, n_threads=n_threads)
@@ -323,6 +323,8 @@ def raise_for(
     probs: NDArray[np.floating] | None = None,
 ) -> None:
     """Say what is wrong with the numbers, if anything is."""
+    if report.clean:
+        return
     found = report.not_finite
     if found.count:
         raise InputError(

@@ -20,6 +20,8 @@ METHODS: dict[str, type[Method]] = {
 _OF_JKCE = ("auto", *METHODS)
 _OF_CKCE = tuple(word for word in _OF_JKCE if word != "blocks")
 
+EXACT = Exact()
+
 #: n^2 (m + 16) up to which "auto" affords the exact kernel (about a second on two cores).
 EXACT_BUDGET = 2e10
 #: Rows up to which "auto" affords a Cholesky factor of AUTO_RANK columns (1 GB).
@@ -65,13 +67,13 @@ def better_method(n: int, m: int) -> Method:
 def choose_method(n: int, m: int, kernel: Kernel) -> Method:
     """The most accurate method that is affordable; a function of n, m and kernel only."""
     if not kernel.has_bandwidth:
-        return Exact()
+        return EXACT
     if n <= min(m, WIDE_ROWS):
-        return Exact()  # by factorisation, for which other methods are no cheaper
+        return EXACT  # by factorisation, for which other methods are no cheaper
     if m == 2 and kernel.line:
-        return Exact()  # in one pass
+        return EXACT  # in one pass
     if affords_exact(n, m):
-        return Exact()
+        return EXACT
     if m <= CHOLESKY_CLASSES and n <= CHOLESKY_ROWS:
         # Random pivots come in blocks, which is 6 times faster.
         return Cholesky(rank=AUTO_RANK, pivoting="random")

@@ -160,13 +160,13 @@ def solve(
     """
     chosen = problem.auto and isinstance(problem.method, (Cholesky, Landmarks))
     solved = _solve_parts(problem, full or chosen, progress)
-    trusted = all(each.solution.bound <= _terms(each.solution) for each in solved)
-    if chosen and not trusted and isinstance(problem.method, Cholesky):
+    trusted = not chosen or all(each.solution.bound <= _terms(each.solution) for each in solved)
+    if not trusted and isinstance(problem.method, Cholesky):
         samples = problem.samples
         problem = replace(problem, method=better_method(samples.n, samples.m))
         full = full or isinstance(problem.method, Fourier)  # for its error
         solved = _solve_parts(problem, full, progress)
-    elif chosen and not trusted:
+    elif not trusted:
         warn(
             f"method='auto' took {problem.method!r}, because {problem.samples.m} classes leave nothing "
             "better, and its bound exceeds the value; reduction=ckce.TopK(20) looks at the largest "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ckce import _core
@@ -113,19 +113,20 @@ def median_of(
         if class_wise:
             (one,) = groups
             return _core.class_wise_median_distance(one.probs, one.labels, one.weights, **how)
-        probs, weights = zip(*((group.probs, group.weights) for group in groups), strict=True)
-        return _core.median_distance(probs, weights, **how)
+        probs = [group.probs for group in groups]
+        return _core.median_distance(probs, [group.weights for group in groups], **how)
 
     sampled = any(max(group.n, group.weight) > MEDIAN_ROWS for group in groups)
-    found = Bandwidth(1.0, "no distances", seed if sampled else None, pooled=pooled)
+    kind = "median"
     if not pooled:
         value, largest = median(_core.Counted.all)
         if value > _APART * largest:
-            return replace(found, value=value, kind="median")
+            return Bandwidth(value, kind, seed if sampled else None)
+        kind = "median>0"
     value, largest = median(_core.Counted.apart)
-    if value > 0.0:
-        return replace(found, value=value, kind="median" if pooled else "median>0")
-    return found
+    if value <= 0.0:
+        value, kind = 1.0, "no distances"
+    return Bandwidth(value, kind, seed if sampled else None, pooled)
 
 
 def median_bandwidth(

@@ -139,12 +139,13 @@ class Problem:
 
     def check_memory(self, full: bool, beside: float = 0.0) -> None:
         """Refuse a problem whose matrices do not fit into memory, `beside` other bytes."""
-        n, m = self.samples.n, self.samples.m
         advice = self.method.advice
         if self.kernel.gram is not None:
             advice = "use a named kernel, which needs no Gram matrix"
-        what = f"method={self.method.word!r} with n = {n}, m = {m}"
-        check_memory(self.price(full) + beside, what, advice)
+        check_memory(self.price(full) + beside, self._in_short, advice)
+
+    def _in_short(self) -> str:
+        return f"method={self.method.word!r} with n = {self.samples.n}, m = {self.samples.m}"
 
     @property
     def signature(self) -> Signature:

@@ -12,19 +12,25 @@ Progress = Callable[[float], None]
 _PATIENCE = 2.0  # seconds before a bar shows that nobody asked for
 
 
-@contextlib.contextmanager
-def progress_bar(wanted: bool | None, text: str) -> Iterator[Progress | None]:
+#: Where there is nobody to tell.
+_NOBODY = contextlib.nullcontext()
+
+
+def progress_bar(
+    wanted: bool | None, text: str
+) -> contextlib.AbstractContextManager[Progress | None]:
     """A function of the fraction done; None where there is nobody to tell.
 
     `wanted`: True or False, or None for a bar on a terminal or in a notebook after two seconds.
     """
-    if wanted is None and not _watched():
-        yield None
-        return
-    if wanted is not None and not check_bool("progress", wanted):
-        yield None
-        return
-    bar = _Bar(text, patience=_PATIENCE if wanted is None else 0.0)
+    if not (_watched() if wanted is None else check_bool("progress", wanted)):
+        return _NOBODY
+    return _shown(text, patience=_PATIENCE if wanted is None else 0.0)
+
+
+@contextlib.contextmanager
+def _shown(text: str, patience: float) -> Iterator[Progress]:
+    bar = _Bar(text, patience)
     try:
         yield bar
         bar(1.0)
