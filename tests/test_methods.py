@@ -249,3 +249,16 @@ def test_methods_know_their_price():
         (ckce.Blocks(10), ckce.Blocks(1000)),
     ]:
         assert small.price(rows, full=True) < large.price(rows, full=True)
+
+
+def test_threads_share_a_fixed_amount_of_memory():
+    """More threads than the buffers of which take 1 GiB do not work at once, and are not priced."""
+    probs = np.broadcast_to(0.001, (500_000, 1000))  # 41 MB for each thread
+
+    def price(method, n_threads):
+        return 8.0 * method.price(Rows(probs, KERNELS["gaussian"], 0.5, 0, n_threads), full=True)
+
+    for method in (ckce.Fourier(), ckce.Blocks(5000)):
+        assert price(method, 2) < price(method, 64)
+        assert price(method, 64) < price(method, 1) + 2**30
+        assert price(method, 1024) == price(method, 64)

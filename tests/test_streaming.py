@@ -621,3 +621,27 @@ def test_log_probabilities():
     acc.update(y, np.log(q))
     assert acc.compute() == pytest.approx(filled(y, q).compute(), rel=1e-12)
     assert "|in:log_probs|" in acc.evaluate().signature
+
+
+MANY_THREADS = """
+import resource, sys
+import numpy as np
+import ckce
+rng = np.random.default_rng(0)
+q = rng.dirichlet(np.ones(3), 12 * 1024)
+y = rng.integers(0, 3, len(q))
+peaks = []
+for n_threads in (1, 64):
+    acc = ckce.CKCEAccumulator(3, method=ckce.Fourier(2000), bandwidth=0.5, n_threads=n_threads)
+    acc.update(y[: 1024 if n_threads == 1 else None], q[: 1024 if n_threads == 1 else None])
+    peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print((peaks[1] - peaks[0]) * (1 if sys.platform == "darwin" else 1024))
+"""
+
+
+def test_buffers_of_64_threads_are_capped():
+    # Those of one thread take 166 MB here, those of the 12 that have work 2 GB.
+    run = subprocess.run(
+        [sys.executable, "-c", MANY_THREADS], capture_output=True, text=True, check=True
+    )
+    assert 0 < int(run.stdout) < 2**30

@@ -2,6 +2,8 @@
 
 #include <Eigen/Core>
 
+#include "core/base/sizes.hpp"
+
 namespace ckce {
 void bind_input(pybind11::module_& module);             // input.cpp
 void bind_features(pybind11::module_& module);          // features.cpp
@@ -22,6 +24,7 @@ void bind_planted(pybind11::module_& module);           // tests/native/planted.
 PYBIND11_MODULE(CKCE_MODULE, module, pybind11::mod_gil_not_used()) {
   // Eigen cuts products to the caches it finds; fixed sizes keep the bits the same everywhere.
   Eigen::setCpuCacheSizes(32 << 10, 512 << 10, 4 << 20);
+  module.attr("THREAD_DOUBLES") = ckce::kThreadDoubles;
   ckce::bind_input(module);
   ckce::bind_features(module);
   ckce::bind_ckce(module);

@@ -35,6 +35,12 @@ class Parallel {
   // `work = make_work()`, which may hold scratch memory.
   template <class MakeWork>
   void each(Index n_tasks, MakeWork make_work) {
+    each(n_tasks, 1, make_work);
+  }
+
+  // The same for work that holds so many doubles, see kThreadDoubles.
+  template <class MakeWork>
+  void each(Index n_tasks, Index doubles, MakeWork make_work) {
     next_ = 0;
     turn_ = 0;
     stop_ = false;
@@ -55,7 +61,8 @@ class Parallel {
       }
     };
     std::vector<std::thread> threads;
-    const Index helpers = std::min<Index>(n_threads_, n_tasks) - 1;
+    const Index room = std::max<Index>(kThreadDoubles / doubles, 1);
+    const Index helpers = std::min<Index>({n_threads_, n_tasks, room}) - 1;
     if (helpers > 0) threads.reserve(static_cast<std::size_t>(helpers));
     running_ = 0;
     for (Index t = 0; t < helpers; ++t) {

@@ -52,6 +52,10 @@ constexpr Index kChunkColumns = 16;  // for which memory is taken at a time
 
 constexpr Index kSumsInCache = Index{1} << 16;  // doubles that a task goes over again and again
 
+// Doubles that the buffers of all threads take together, at most (1 GiB): more threads than that
+// leaves room for do not work at the same time.
+constexpr Index kThreadDoubles = Index{1} << 27;
+
 constexpr Index count_pieces(Index n, Index size) { return (n + size - 1) / size; }
 
 // Panels of a stripe: few enough for all threads to have some, and where there are many, so many

@@ -22,6 +22,11 @@ class Block {
         q_(unset<MatrixS>(capacity + kPadding, features.m())),
         phi_(unset<MatrixS>(capacity + kPadding, features.d())) {}
 
+  // Doubles of one.
+  static Index size(const Features& features) {
+    return (kBlock + kPadding) * (features.m() + features.d());
+  }
+
   // As many rows from `first` on as there are and fit.
   void load(const Samples& samples, Index first) {
     begin = first;

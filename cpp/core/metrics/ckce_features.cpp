@@ -128,7 +128,7 @@ Solution ckce_features(const Features& features, const Samples& samples, const L
   const Matrix root = samples.groups ? Matrix() : solver.root_of_square(parallel);
   SecondPass sums;
   parallel.span(0.4, samples.groups ? 0.6 : 1.0);
-  parallel.each(count_pieces(samples.n(), kBlock), [&] {
+  parallel.each(count_pieces(samples.n(), kBlock), 3 * Block<double>::size(features), [&] {
     return [&, block = Block<double>(features)](Index task) mutable {
       block.load(samples, task * kBlock);
       const SecondPass found = look_again(block, features, label, x, h, ridge, solver, root,

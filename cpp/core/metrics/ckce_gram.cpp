@@ -194,7 +194,7 @@ Solution ckce_gram(const Matrix& gram, double entry_error, const Samples& sample
   Solution solution;
   solution.per_class.resize(residuals.width());
   RowSums sums(n);
-  parallel.each(count_pieces(residuals.width(), kSolveColumns), [&] {
+  parallel.each(count_pieces(residuals.width(), kSolveColumns), 9 * kSolveColumns * n, [&] {
     return [&](Index task) {
       const Index begin = task * kSolveColumns;
       const Index columns = std::min(kSolveColumns, residuals.width() - begin);

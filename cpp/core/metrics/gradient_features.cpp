@@ -46,7 +46,7 @@ struct Solved {
 Matrix spread_moments(const Features& features, const Samples& samples, const LabelKernel& label,
                       Parallel& parallel) {
   Matrix c = Matrix::Zero(features.d(), features.d());
-  parallel.each(count_pieces(samples.n(), kBlock), [&] {
+  parallel.each(count_pieces(samples.n(), kBlock), Block<double>::size(features) + c.size(), [&] {
     return [&, block = Block<double>(features),
             part = Matrix(features.d(), features.d())](Index task) mutable {
       block.load(samples, task * kBlock);
@@ -148,7 +148,7 @@ Gradient gradient_features(const Features& features, const Samples& samples,
   const Solved solved = solve(features, samples, label, ridge, sides, parallel);
   Gradient gradient{solved.value, unset<Matrix>(samples.n(), samples.m())};
   parallel.span(0.5, 1.0);
-  parallel.each(count_pieces(samples.n(), kBlock), [&] {
+  parallel.each(count_pieces(samples.n(), kBlock), 4 * Block<double>::size(features), [&] {
     return [&, block = Block<double>(features)](Index task) mutable {
       block.load(samples, task * kBlock);
       const double debias = add_block(block, features, label, solved, sides, gradient.probs);

@@ -86,7 +86,7 @@ JkceSums jkce_features(const Features& features, const Samples& samples, const L
   if (!full && !samples.groups) return sums;
   sums.rows.resize(samples.n());
   parallel.span(0.8, 1.0);
-  parallel.each(count_pieces(samples.n(), kBlock), [&] {
+  parallel.each(count_pieces(samples.n(), kBlock), 3 * Block<double>::size(features), [&] {
     return [&, block = Block<double>(features)](Index task) mutable {
       block.load(samples, task * kBlock);
       block.turn_into_residuals();
@@ -108,7 +108,7 @@ Vector jkce_blocks(const Kernel& kernel, const Samples& samples, const LabelKern
   // As many whole blocks as fit a panel: they are the diagonal blocks of one tile of K.
   const Index per_task = std::max<Index>(1, kPanel / block_size);
   Vector values(n_blocks);
-  parallel.each(count_pieces(n_blocks, per_task), [&] {
+  parallel.each(count_pieces(n_blocks, per_task), 3 * (block_size + kPanel) * samples.m(), [&] {
     return [&, tile = Matrix(kPanel, kPanel)](Index task) mutable {
       const Index first = task * per_task;
       const Index blocks = std::min(per_task, n_blocks - first);

@@ -20,7 +20,7 @@ Vector loo_features(const Features& features, const Samples& samples, const Labe
     Matrix x = phi_r;  // X = M^-1 Phi'R F  (d, width)
     solver.solve(x, parallel);
     parallel.span(static_cast<double>(k + 1) / passes, static_cast<double>(k + 2) / passes);
-    parallel.each(count_pieces(samples.n(), kBlock), [&] {
+    parallel.each(count_pieces(samples.n(), kBlock), 3 * Block<double>::size(features), [&] {
       return [&, block = Block<double>(features)](Index task) mutable {
         block.load(samples, task * kBlock);
         block.turn_into_residuals();

@@ -128,7 +128,7 @@ double debias_by_group(const Features& features, const Samples& samples, const L
                        const RidgeSolver& solver, Parallel& parallel) {
   const std::vector<Index> firsts = samples.groups->batches(kBlock);
   double total = 0.0;
-  parallel.each(static_cast<Index>(firsts.size()) - 1, [&] {
+  parallel.each(static_cast<Index>(firsts.size()) - 1, 3 * Block<double>::size(features), [&] {
     return [&](Index task) {
       const double sum = debias_of_batch(features, samples, label, solver, firsts[as_size(task)],
                                          firsts[as_size(task) + 1]);
@@ -243,7 +243,7 @@ Vector within_groups(const Features& features, const Samples& samples, const Lab
     const Vector sums = product(all.phi.middleRows(at, size), s).cwiseProduct(r_g).rowwise().sum();
     for (Index k = 0; k < size; ++k) out[all.rows.rows[as_size(at + k)]] = sums[k];
   };
-  parallel.each(static_cast<Index>(firsts.size()) - 1, [&] {
+  parallel.each(static_cast<Index>(firsts.size()) - 1, 3 * Block<double>::size(features), [&] {
     return [&](Index task) {
       const Index first = firsts[as_size(task)];
       const Index last = firsts[as_size(task) + 1];

@@ -54,7 +54,7 @@ Matrix own_witness_features(const Features& features, const Samples& samples, do
   solver.solve(x, parallel);
   Matrix out(samples.n(), samples.m());
   parallel.span(0.5, 1.0);
-  parallel.each(count_pieces(samples.n(), kBlock), [&] {
+  parallel.each(count_pieces(samples.n(), kBlock), 3 * Block<double>::size(features), [&] {
     return [&, block = Block<double>(features)](Index task) mutable {
       block.load(samples, task * kBlock);
       block.turn_into_residuals();

@@ -77,7 +77,9 @@ void Accumulator::add_rows(const std::vector<Samples>& pieces, Tally& tally,
                            Parallel& parallel) const {
   const std::vector<Samples> blocks = cut_into_blocks(pieces);
   Turns turns(parallel);
-  parallel.each(static_cast<Index>(blocks.size()), [&] {
+  const Index doubles = 2 * Block<double>::size(*features_) + tally.moments.phi_phi.size() +
+                        tally.moments.labels_phi.size();
+  parallel.each(static_cast<Index>(blocks.size()), doubles, [&] {
     return [&, block = Block<double>(*features_),
             part = PartialMoments<double>(features_->d(), features_->m())](Index task) mutable {
       const Samples& samples = blocks[as_size(task)];

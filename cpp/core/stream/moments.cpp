@@ -91,7 +91,8 @@ void Moments::add_in(const Features& features, const Samples& samples, const Lab
   // Adding a block's sum costs d^2 memory traffic.
   const Index blocks_per_task = features.d() > kWideFeatures ? 2 : 1;
   const Index n_blocks = count_pieces(samples.n(), kBlock);
-  parallel.each(count_pieces(n_blocks, blocks_per_task), [&] {
+  const Index doubles = Block<Scalar>::size(features) + phi_phi.size() + labels_phi.size();
+  parallel.each(count_pieces(n_blocks, blocks_per_task), doubles, [&] {
     return [&, block = Block<Scalar>(features),
             part = PartialMoments<Scalar>(features.d(), features.m())](Index task) mutable {
       double part_weight = 0.0;

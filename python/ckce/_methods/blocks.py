@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ckce._input import Kernel, check_count
-from ckce._methods.method import Method, Rows
+from ckce._methods.method import Method, Rows, working
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -45,7 +45,8 @@ class Blocks(Method):
 
     def price(self, rows: Rows, full: bool, metric: str = "ckce") -> float:
         n, m = rows.shape
-        return rows.n_threads * 3.0 * self.rows(n) * m + n
+        block = 3.0 * self.rows(n) * m
+        return working(rows.n_threads, block) * block + n
 
     def words(self, metric: str, n: int, m: int, seed: int) -> dict[str, str]:
         return {"block": str(self.rows(n))}

@@ -33,7 +33,7 @@ class Rows:
     @property
     def shape(self) -> tuple[int, int]:
         n, m = self.probs.shape
-        return int(n), int(m)
+        return n, m
 
     @property
     def core_kernel(self) -> _core.Kernel:
@@ -42,15 +42,16 @@ class Rows:
     @property
     def could_be_a_line(self) -> bool:
         """Two classes, of which every kernel but the linear one is computed exactly in one pass."""
-        if self.shape[1] != 2 or self.bandwidth is None or not self.kernel.line:
+        if self.probs.shape[1] != 2 or self.bandwidth is None or not self.kernel.line:
             return False
         return self.bandwidth >= _core.LEAST_BANDWIDTH
 
     @property
     def on_a_line(self) -> bool:
         """Whether that is done: a few rows take the Gram matrix, as fast, off the simplex too."""
-        few = self.shape[0] <= _FEW_ROWS and (self.bandwidth or 0.0) >= _GRAM_BANDWIDTH
-        return self.could_be_a_line and not few
+        if not self.could_be_a_line:
+            return False
+        return len(self.probs) > _FEW_ROWS or (self.bandwidth or 0.0) < _GRAM_BANDWIDTH
 
 
 @dataclasses.dataclass(frozen=True)
@@ -190,19 +191,27 @@ class Method:
         return hash((type(self), *((k, _frozen(v)) for k, v in values)))
 
 
+def working(n_threads: int, doubles: float) -> float:
+    """Threads that work at once where the buffers of each take so many doubles."""
+    return min(n_threads, max(1.0, _core.THREAD_DOUBLES // doubles))
+
+
 def price_of_gram(n: int, n_threads: int, full: bool) -> float:
     """K, its factor, and the columns that the threads solve for."""
-    return 2.0 * n**2 + n_threads * 64.0 * n * (9 if full else 4)
+    threads = working(n_threads, 9 * 64 * n)
+    return 2.0 * n**2 + threads * 64.0 * n * (9 if full else 4)
 
 
 def price_of_features(rows: Rows, d: float, full: bool) -> float:
     """Sums over the rows and a block of features, in each thread; certified features, or n >= d."""
     n, m = rows.shape
     threads = min(rows.n_threads, math.ceil(n / 1024))
-    blocks = threads * 1160.0 * (d + m)
-    first = (1.0 + threads) * d * (d + m) + d * m
-    second = d * (5 * d + 4 * m) + threads * 1024 * (d + 2 * m) if full else 0.0
-    return blocks + max(first, second)
+    block, sums = 1160.0 * (d + m), d * (d + m)
+    first = sums + d * m + working(threads, block + sums) * (block + sums)
+    if not full:
+        return first
+    second = working(threads, 3 * block) * (block + 1024 * (d + 2 * m))
+    return max(first, d * (5 * d + 4 * m) + second)
 
 
 def in_panels(n: int) -> float:

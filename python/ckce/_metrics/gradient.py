@@ -13,7 +13,7 @@ from ckce._input import Choices, Kernel, KernelLike, TopKPredictions, check_bool
 from ckce._input.arrays import as_array
 from ckce._methods import Exact, Fourier, Landmarks, Method, iterates
 from ckce._methods.auto import AUTO_RANK, FOURIER_CLASSES, affords_exact
-from ckce._methods.method import in_panels, price_of_features
+from ckce._methods.method import in_panels, price_of_features, working
 from ckce._problem import Problem, Progress, part, progress_bar, settle
 
 #: Rows up to which the debiased value of the exact kernel has a gradient through the kernel.
@@ -184,7 +184,8 @@ def _price(problem: Problem, debias: bool, through_kernel: bool) -> float:
     if n < d:
         features = 0.0 if isinstance(method, Exact) else 3.0 * n * d
         return (7.0 if debias else 3.0) * n**2 + 6 * panels + features
-    return price_of_features(rows, d, full=True) + 3 * d * d + rows.n_threads * 3072 * d + panels
+    slopes = working(rows.n_threads, 4 * 1160 * (d + m)) * 3072 * d
+    return price_of_features(rows, d, full=True) + 3 * d * d + slopes + panels
 
 
 def _solve(
