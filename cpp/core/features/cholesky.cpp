@@ -17,13 +17,14 @@ Cholesky::Cholesky(const Gram& gram, Pivoting pivoting, std::uint64_t seed, Para
       pivoting_(pivoting),
       random_(seed),
       residual_(gram.kernel.diagonal(gram.points, parallel)) {
-  for (Index i = 0; i < residual_.size(); ++i)
-    if (residual_[i] > largest_) {
-      largest_ = residual_[i];
-      largest_row_ = i;
-    }
-  trace_ = residual_trace_ = residual_.sum();
-  largest_residual_ = largest_;
+  const Index n_panels = gram.points.q.count();
+  const Index stripe = stripe_of(n_panels);
+  std::vector<Summary> summaries(as_size(count_pieces(n_panels, stripe)));
+  parallel.each_striped(n_panels, stripe,
+                        [&](Index i) { summarise(i, summaries[as_size(i / stripe)]); });
+  sum_up(summaries);
+  trace_ = residual_trace_;
+  largest_ = largest_residual_;
 }
 
 void Cholesky::extend(const Gram& gram, Index rank, double tol, Parallel& parallel) {
@@ -83,15 +84,7 @@ void Cholesky::add(const Gram& gram, const std::vector<Index>& candidates, Paral
     residual_[row] = 0.0;
     pivots_.push_back(row);
   }
-  residual_trace_ = 0.0;
-  largest_residual_ = -1.0;
-  for (const Summary& summary : summaries) {
-    residual_trace_ += summary.trace;
-    if (summary.largest > largest_residual_) {
-      largest_residual_ = summary.largest;
-      largest_row_ = summary.row;
-    }
-  }
+  sum_up(summaries);
 }
 
 namespace {
@@ -190,6 +183,18 @@ void Cholesky::summarise(Index panel, Summary& summary) const {
   summary.largest = largest;
   summary.row = begin;
   while (residual_[summary.row] != largest) ++summary.row;
+}
+
+void Cholesky::sum_up(const std::vector<Summary>& summaries) {
+  residual_trace_ = 0.0;
+  largest_residual_ = -1.0;
+  for (const Summary& summary : summaries) {
+    residual_trace_ += summary.trace;
+    if (summary.largest > largest_residual_) {
+      largest_residual_ = summary.largest;
+      largest_row_ = summary.row;
+    }
+  }
 }
 
 void Cholesky::make_room(Index columns) {

@@ -82,6 +82,7 @@ class Cholesky : public Features {
   Kept keep(const Gram& gram, const std::vector<Index>& candidates);
   std::vector<Summary> append_columns(const Gram& gram, const Kept& kept, Parallel& parallel);
   void summarise(Index panel, Summary& summary) const;
+  void sum_up(const std::vector<Summary>& summaries);
   void make_room(Index columns);
 
   const Matrix* whole_;

@@ -22,7 +22,7 @@ class Gaussian : public Kernel {
   // itself rounds too much, u |x|: then the tiles take differences of q, which are right to u.
   void prepare(Points& points, const Vector& mean, Parallel& parallel) const override {
     points.x = Panels(points.n(), points.q.width(), Panels::Unset());
-    points.half_norms.resize(kPanel, points.q.count());
+    points.half_norms = unset<Matrix>(kPanel, points.q.count());
     parallel.each_striped(points.q.count(), stripe_of(points.q.count()), [&](Index i) {
       points.x.panel(i) = (points.q.panel(i).rowwise() - mean.transpose()) / bandwidth_;
       points.x.panel(i).bottomRows(kPanel - points.x.rows(i)).setZero();  // no point lies there

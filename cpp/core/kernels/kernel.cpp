@@ -50,12 +50,12 @@ Points Kernel::points(const In& rows, const Vector& mean, Parallel& parallel) co
 }
 
 Vector Kernel::diagonal(const Points& points, Parallel& parallel) const {
-  Vector k = Vector::Constant(points.n(), has_own_part() ? 1.0 : 0.0);
-  if (has_linear_part())
-    parallel.each_striped(points.q.count(), stripe_of(points.q.count()), [&](Index i) {
-      const Index rows = std::min(kPanel, points.n() - i * kPanel);
-      k.segment(i * kPanel, rows) += points.q.panel(i).topRows(rows).rowwise().squaredNorm();
-    });
+  Vector k = unset<Vector>(points.n(), 1);
+  parallel.each_striped(points.q.count(), stripe_of(points.q.count()), [&](Index i) {
+    auto some = k.segment(i * kPanel, points.q.rows(i));
+    some.setConstant(has_own_part() ? 1.0 : 0.0);
+    if (has_linear_part()) some += points.q.panel(i).topRows(some.size()).rowwise().squaredNorm();
+  });
   return k;
 }
 
