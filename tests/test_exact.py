@@ -1,6 +1,7 @@
 """method="exact": the factorisation, the iteration and what they promise."""
 
 import json
+import platform
 import subprocess
 import sys
 
@@ -352,3 +353,25 @@ def test_memory_is_linear_in_the_rows():
     report = json.loads(run.stdout)
     assert report["value"] > 0
     assert report["megabytes"] < 100
+
+
+FAULTS = """
+import resource
+import numpy as np
+import ckce
+rng = np.random.default_rng(0)
+q = rng.dirichlet(np.ones(10), 2000)
+y = rng.integers(0, 10, 2000)
+faults = []
+for _ in range(4):
+    ckce.ckce(y, q, method="exact", n_threads=1)
+    faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
+print(faults[3] - faults[2])
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the allocator decides")
+def test_repeated_calls_take_no_page_faults():
+    # Memory that is given back after each call costs 2000 of them, and 10 % of the time.
+    run = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True)
+    assert int(run.stdout) < 100

@@ -2,6 +2,7 @@
 
 #include <Eigen/Core>
 
+#include "core/base/memory.hpp"
 #include "core/base/sizes.hpp"
 
 namespace ckce {
@@ -24,6 +25,7 @@ void bind_planted(pybind11::module_& module);           // tests/native/planted.
 PYBIND11_MODULE(CKCE_MODULE, module, pybind11::mod_gil_not_used()) {
   // Eigen cuts products to the caches it finds; fixed sizes keep the bits the same everywhere.
   Eigen::setCpuCacheSizes(32 << 10, 512 << 10, 4 << 20);
+  ckce::keep_freed_memory();
   module.attr("THREAD_DOUBLES") = ckce::kThreadDoubles;
   ckce::bind_input(module);
   ckce::bind_features(module);

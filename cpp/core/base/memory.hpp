@@ -20,6 +20,10 @@ inline void fetch_ahead(const char* at, Index bytes) {
 // writing.
 void expect_use(void* data, std::size_t bytes);
 
+// Lets the allocator keep up to 64 MB of what calls free, so that the next call takes no page
+// faults.
+void keep_freed_memory();
+
 // A matrix that is about to be written.
 template <class AnyMatrix>
 AnyMatrix unset(Index rows, Index cols) {
