@@ -12,6 +12,8 @@
 
 namespace ckce {
 
+class LineSections;  // line_sections.hpp
+
 class Features {
  public:
   virtual ~Features() = default;
@@ -21,6 +23,12 @@ class Features {
   virtual std::optional<Index> rows() const { return std::nullopt; }
   // True if the first m features are q itself; then Phi'Q is a sub-block of Phi'Phi.
   virtual bool starts_with_q() const { return false; }
+
+  // Of two classes: the bandwidth h such that the features are exp(-(p - c)^2 / h^2), or wider, and
+  // powers of q; infinity if there are powers only, 0 if they are anything else.
+  virtual double line_bandwidth() const { return 0.0; }
+  // Adds what these features are made of; false if that is not known, or not accurate.
+  virtual bool add_sections(LineSections&) const { return false; }
 
   // phi(i, :) = phi(q_i) for the samples begin, begin + 1, ..., whose predictions are q (rows, m).
   virtual void fill(Index begin, const In& q, MatrixRef phi) const = 0;

@@ -1,6 +1,8 @@
 // Several feature maps side by side: phi(q) = [phi_1(q) | phi_2(q) | ...].
 #pragma once
 
+#include <algorithm>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -21,6 +23,15 @@ class Joined : public Features {
     return sum;
   }
   Index m() const override { return parts_.front()->m(); }
+  double line_bandwidth() const override {
+    double finest = std::numeric_limits<double>::infinity();
+    for (const auto& part : parts_) finest = std::min(finest, part->line_bandwidth());
+    return finest;
+  }
+  bool add_sections(LineSections& to) const override {
+    return std::all_of(parts_.begin(), parts_.end(),
+                       [&](const auto& part) { return part->add_sections(to); });
+  }
   void fill(Index begin, const In& q, MatrixRef phi) const override {
     Index at = 0;
     for (const auto& part : parts_) {

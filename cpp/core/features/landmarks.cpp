@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/features/cholesky.hpp"
+#include "core/features/line_sections.hpp"
 #include "core/features/slack.hpp"
 #include "core/linalg/products.hpp"
 
@@ -51,6 +52,13 @@ void Landmarks::fill(Index, const In& q, MatrixRef phi) const {
     }
   }
   solve_lower_transposed_from_right(factor_, phi);
+}
+
+bool Landmarks::add_sections(LineSections& to) const {
+  if (kernel_->line() != Kernel::Line::kGaussian) return false;
+  Matrix points(d(), m());
+  for (Index i = 0; i < d(); ++i) points.row(i) = points_.q.row(i);
+  return to.add_landmarks(points, kernel_->bandwidth(), factor_, kernel_->has_linear_part());
 }
 
 // With B = phi_bar L^-1, the gradient in K(q, S), and P = B o own part of K(q, S): the linear part

@@ -36,6 +36,10 @@ class Landmarks : public Features {
   using Features::fill;
   Index d() const override { return factor_.rows(); }
   Index m() const override { return mean_.size(); }
+  double line_bandwidth() const override {
+    return kernel_->line() == Kernel::Line::kGaussian ? kernel_->bandwidth() : 0.0;
+  }
+  bool add_sections(LineSections& to) const override;
   // O(r (m + r)) for each row
   void fill(Index begin, const In& q, MatrixRef phi) const override;
 

@@ -2,7 +2,10 @@
 // probabilities, which landmarks cannot fill where there are many classes.
 #pragma once
 
+#include <limits>
+
 #include "core/features/features.hpp"
+#include "core/features/line_sections.hpp"
 
 namespace ckce {
 
@@ -13,6 +16,11 @@ class Powers : public Features {
   using Features::fill;
   Index d() const override { return 3 * (2 * m_ + 1); }
   Index m() const override { return m_; }
+  double line_bandwidth() const override { return std::numeric_limits<double>::infinity(); }
+  bool add_sections(LineSections& to) const override {
+    to.add_features(*this);
+    return true;
+  }
   void fill(Index, const In& q, MatrixRef phi) const override {
     const auto p = q.array().max(0.0);
     phi.leftCols(m_) = p.sqrt();

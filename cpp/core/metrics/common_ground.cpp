@@ -1,9 +1,11 @@
 #include "core/metrics/common_ground.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "core/base/groups.hpp"
 #include "core/base/memory.hpp"
+#include "core/binary/line_nodes.hpp"
 #include "core/features/block.hpp"
 #include "core/linalg/lower_triangle.hpp"
 #include "core/linalg/products.hpp"
@@ -126,6 +128,41 @@ Matrix side_by_side(const std::vector<Ground>& grounds, GroundFactors Ground::* 
   return joined;
 }
 
+// R F = r [-1, 1] F of two classes. (width,)
+Eigen::RowVectorXd sides_of(const LabelKernel& label) {
+  return label.apply(Eigen::RowVector2d(-1.0, 1.0));
+}
+
+GroundSums sums_from_nodes(const LineSections& sections, const LineNodes& nodes,
+                           const Eigen::RowVectorXd& sides, double weight, Parallel& parallel) {
+  GroundSums sums(sections.count(), sides.size());
+  const Vector squares = sides.squaredNorm() * nodes.wr2;
+  parallel.each(count_pieces(nodes.count(), kBlock), [&] {
+    return [&, values = LineSections::Values()](Index task) mutable {
+      GroundSums part(sections.count(), sides.size());
+      nodes.each_panel(task, [&](Index begin, Index rows) {
+        sections.fill(nodes.q(begin, rows), values);
+        values.add_form(part.xx, nodes.w.segment(begin, rows));
+        values.add_form(part.diagonal, squares.segment(begin, rows));
+        values.add_product(part.xr, nodes.wr.segment(begin, rows) * sides);
+      });
+      parallel.in_turn(task, [&] { sums.add(part); });
+    };
+  });
+  sums.weight = weight;
+  sums.xx = sections.form_to_phi(sums.xx);
+  sums.diagonal = sections.form_to_phi(sums.diagonal);
+  sums.xr = sections.to_phi(sums.xr);
+  return sums;
+}
+
+// Half of what rows add to the influence on a model: <own_h'x_i, r_i - own_f'x_i> - <other_h'x_i,
+// other_f'x_i>, from t = x [own_h | own_f | other_h | other_f | noisiest]. (rows,)
+Vector influence_of(const In& t, const In& r) {
+  const auto part = [&](Index which) { return t.middleCols(which * r.cols(), r.cols()).array(); };
+  return (part(0) * (r.array() - part(1)) - part(2) * part(3)).rowwise().sum();
+}
+
 // sum_g G_g G_g' with G_g = X_g'diag(w)R_g F: rows of one group depend on each other, so that their
 // products are no more without bias than their squares are. O(n d width + groups d^2)
 void add_groups(const Features& features, const Samples& samples, const LabelKernel& label,
@@ -149,6 +186,81 @@ void add_groups(const Features& features, const Samples& samples, const LabelKer
   });
 }
 
+// Functions of p that tell what a row adds, for each ground: to half of the influence if y = 0, if
+// y = 1, and u = noisiest'x.
+constexpr Index kToldByNodes = 3;
+Matrix look_at_nodes(const LineSections& sections, const LineNodes& nodes, const Matrix& for_phi,
+                     const Eigen::RowVectorXd& sides, Parallel& parallel) {
+  const Index width = sides.size();
+  const Index each = 4 * width + 1;
+  const Index grounds = for_phi.cols() / each;
+  const Matrix factors = sections.from_phi(for_phi);
+  Matrix told(nodes.count(), kToldByNodes * grounds);
+  parallel.each(count_pieces(nodes.count(), kBlock), [&] {
+    return [&, values = LineSections::Values()](Index task) mutable {
+      nodes.each_panel(task, [&](Index begin, Index rows) {
+        sections.fill(nodes.q(begin, rows), values);
+        const Matrix t = values.times(factors);
+        for (Index k = 0; k < grounds; ++k) {
+          auto mine = told.block(begin, k * kToldByNodes, rows, kToldByNodes);
+          for (Index y = 0; y < 2; ++y)
+            mine.col(y) = influence_of(t.middleCols(k * each, each),
+                                       nodes.residuals(begin, rows, y == 1) * sides);
+          mine.col(2) = t.col(k * each + 4 * width);
+        }
+      });
+    };
+  });
+  return told;
+}
+
+// ground_spread of two classes.
+std::vector<GroundSpread> spread_from_nodes(const LineSections& sections, const Samples& a,
+                                            const LineNodes& nodes_a, const Matrix& for_a,
+                                            const Samples& b, const LineNodes& nodes_b,
+                                            const Matrix& for_b, const Eigen::RowVectorXd& sides,
+                                            std::size_t grounds, Parallel& parallel) {
+  const Index n = a.n();
+  const Index width = sides.size();
+  const LineFunctions of_a(nodes_a, look_at_nodes(sections, nodes_a, for_a, sides, parallel));
+  const LineFunctions of_b(nodes_b, look_at_nodes(sections, nodes_b, for_b, sides, parallel));
+  std::vector<GroundSpread> spreads(grounds, {Vector(n), Matrix::Zero(2 * width, 2 * width)});
+  using Squares = Eigen::Array3d;  // of sum_i w_i (u r)_i (u r)_i: A with A, with B, B with B
+  std::vector<Squares> squares(grounds, Squares::Zero());
+  parallel.each(count_pieces(n, kLineRows), [&] {
+    return [&, block_a = LineBlock(nodes_a), block_b = LineBlock(nodes_b), told_a = Matrix(),
+            told_b = Matrix()](Index task) mutable {
+      block_a.load(a, task);
+      block_b.load(b, task);
+      of_a.evaluate(block_a, told_a);
+      of_b.evaluate(block_b, told_b);
+      std::vector<Squares> part(grounds, Squares::Zero());
+      for (std::size_t k = 0; k < grounds; ++k) {
+        const Index at = static_cast<Index>(k) * kToldByNodes;
+        for (Index i = 0; i < told_a.rows(); ++i) {
+          const LineRow& row_a = block_a.rows[as_size(i)];
+          const LineRow& row_b = block_b.rows[as_size(i)];
+          spreads[k].influence[task * kLineRows + i] =
+              2.0 * (told_a(i, at + row_a.positive) - told_b(i, at + row_b.positive));
+          const double z_a = told_a(i, at + 2) * row_a.r;
+          const double z_b = told_b(i, at + 2) * row_b.r;
+          part[k] += row_a.w * Squares(z_a * z_a, z_a * z_b, z_b * z_b);
+        }
+      }
+      parallel.in_turn(task, [&] {
+        for (std::size_t k = 0; k < grounds; ++k) squares[k] += part[k];
+      });
+    };
+  });
+  const Matrix both = sides.transpose() * sides;
+  for (std::size_t k = 0; k < grounds; ++k) {
+    spreads[k].noise.topLeftCorner(width, width) = squares[k][0] * both;
+    spreads[k].noise.bottomLeftCorner(width, width) = squares[k][1] * both;
+    spreads[k].noise.bottomRightCorner(width, width) = squares[k][2] * both;
+  }
+  return spreads;
+}
+
 }  // namespace
 
 void GroundSums::add(const GroundSums& other) {
@@ -163,6 +275,9 @@ GroundSums ground_sums(const Features& features, const Samples& samples, const L
   const Index d = features.d();
   const Index width = label.kronecker() ? samples.m() : label.factor.cols();
   GroundSums sums(d, width);
+  const LineSections sections(features);
+  if (const auto nodes = LineNodes::of(sections, samples, parallel))
+    return sums_from_nodes(sections, *nodes, sides_of(label), total_weight(samples), parallel);
   parallel.each(count_pieces(samples.n(), kBlock), [&] {
     return [&, block = Block<double>(features), part = GroundSums(d, width)](Index task) mutable {
       block.load(samples, task * kBlock);
@@ -212,6 +327,12 @@ std::vector<GroundSpread> ground_spread(const Features& features, const Samples&
   const Index each = 4 * width + 1;
   const Matrix for_a = side_by_side(grounds, &Ground::a, &Ground::b, features.d(), width);
   const Matrix for_b = side_by_side(grounds, &Ground::b, &Ground::a, features.d(), width);
+  const LineSections sections(features);
+  const auto nodes_a = LineNodes::of(sections, a, parallel);
+  const auto nodes_b = nodes_a ? LineNodes::of(sections, b, parallel) : std::nullopt;
+  if (nodes_b)
+    return spread_from_nodes(sections, a, *nodes_a, for_a, b, *nodes_b, for_b, sides_of(label),
+                             grounds.size(), parallel);
   std::vector<GroundSpread> spreads(grounds.size(),
                                     {Vector::Zero(n), Matrix::Zero(2 * width, 2 * width)});
   std::vector<Matrix> sums;  // of z over the rows of each group
@@ -232,12 +353,8 @@ std::vector<GroundSpread> ground_spread(const Features& features, const Samples&
         const Matrix t = product(block.phi(), factors);
         for (std::size_t k = 0; k < grounds.size(); ++k) {
           const Index at = static_cast<Index>(k);
-          const auto part = [&](Index which) {
-            return t.middleCols(at * each + which * width, width).array();
-          };
-          auto influence = spreads[k].influence.segment(block.begin, block.rows).array();
-          influence +=
-              2.0 * sign * (part(0) * (r.array() - part(1)) - part(2) * part(3)).rowwise().sum();
+          spreads[k].influence.segment(block.begin, block.rows) +=
+              2.0 * sign * influence_of(t.middleCols(at * each, each), r);
           z.middleCols((2 * at + (sign > 0.0 ? 0 : 1)) * width, width) =
               r.array().colwise() * t.col(at * each + 4 * width).array();
         }

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "core/base/random.hpp"
+#include "core/binary/line_nodes.hpp"
 #include "core/features/block.hpp"
 #include "core/linalg/lower_triangle.hpp"
 #include "core/linalg/products.hpp"
@@ -52,6 +54,15 @@ struct Sums {
   }
 };
 
+// <A_k, B_l> of matrices side by side, m columns each
+Matrix inner_products(const Matrix& a, const Matrix& b, Index m) {
+  Matrix out(a.cols() / m, b.cols() / m);
+  for (Index k = 0; k < out.rows(); ++k)
+    for (Index l = 0; l < out.cols(); ++l)
+      out(k, l) = a.middleCols(k * m, m).cwiseProduct(b.middleCols(l * m, m)).sum();
+  return out;
+}
+
 // |diag(q) - qq'|^2 for each row
 Vector null_squares(const In& q) {
   const Vector q2 = q.rowwise().squaredNorm();
@@ -91,6 +102,39 @@ Sums sum_up(const Features& features, const Samples& samples, Parallel& parallel
       parallel.in_turn(task, [&] { sums.add(part); });
     };
   });
+  return sums;
+}
+
+// The same from nodes: R = r [-1, 1].
+Sums sum_up(const LineSections& sections, const LineNodes& nodes, double weight,
+            Parallel& parallel) {
+  constexpr Index m = 2;
+  const Eigen::RowVector2d sides(-1.0, 1.0);
+  Sums sums(sections.count(), m);
+  parallel.each(count_pieces(nodes.count(), kBlock), [&] {
+    return
+        [&, part = Sums(sections.count(), m), values = LineSections::Values()](Index task) mutable {
+          part.clear();
+          nodes.each_panel(task, [&](Index begin, Index rows) {
+            const Matrix q = nodes.q(begin, rows);
+            const Matrix x = shapes(q);
+            const Vector w = nodes.w.segment(begin, rows);
+            const Matrix wx = w.asDiagonal() * x;
+            const Matrix wr = nodes.wr.segment(begin, rows) * sides;
+            sections.fill(q, values);
+            part.xx += inner_products(x, wx, m);
+            part.xr += inner_products(x, wr, m);
+            values.add_product(part.zx, wx);
+            values.add_product(part.zr, wr);
+            values.add_form(part.zz, w);
+            values.add_form(part.tt, w.cwiseProduct(null_squares(q)));
+          });
+          parallel.in_turn(task, [&] { sums.add(part); });
+        };
+  });
+  sums.weight = weight;
+  for (Matrix* form : {&sums.zz, &sums.tt}) *form = sections.form_to_phi(*form);
+  for (Matrix* rows : {&sums.zx, &sums.zr}) *rows = sections.to_phi(*rows);
   return sums;
 }
 
@@ -150,15 +194,6 @@ Matrix invert_shapes(const Matrix& left, const Vector& squares) {
   Matrix inverted = Matrix::Zero(left.rows(), left.cols());
   add_product_nt(inverted, 1.0, vectors * inverse.asDiagonal(), vectors);
   return inverted;
-}
-
-// <A_k, B_l> of matrices side by side, m columns each
-Matrix inner_products(const Matrix& a, const Matrix& b, Index m) {
-  Matrix out(a.cols() / m, b.cols() / m);
-  for (Index k = 0; k < out.rows(); ++k)
-    for (Index l = 0; l < out.cols(); ++l)
-      out(k, l) = a.middleCols(k * m, m).cwiseProduct(b.middleCols(l * m, m)).sum();
-  return out;
 }
 
 // v_i = V_i'r_i. (rows, kShapes)
@@ -264,9 +299,30 @@ struct Fit {
   double lambda;
 };
 
-// Fills the influence but for its mean: |r_i|^2 - |e_i|^2 + 2 lambda <phi_i Hf, e_i> - 2 share_i, e
-// what F leaves of R - Xc. Of independent rows the share is r_i'A_ii r_i, found here; returns the
-// sum of these.
+// e: what F leaves of R - Xc.
+Matrix left_by(const Fit& fit, const In& phi, const Matrix& x, const In& r) {
+  Matrix e = r - fitted_shapes(x, fit.c);
+  add_product(e, -1.0, phi, fit.f);
+  return e;
+}
+
+// |r_i|^2 - |e_i|^2 + 2 lambda <phi_i Hf, e_i> - 2 share_i: the influence but for its mean.
+Vector influence_of(const Fit& fit, const In& phi, const In& r, const Matrix& e,
+                    const Vector& share) {
+  return r.rowwise().squaredNorm() - e.rowwise().squaredNorm() - 2.0 * share +
+         2.0 * fit.lambda * product(phi, fit.hf).cwiseProduct(e).rowwise().sum();
+}
+
+// r_i'A_ii r_i; x becomes V.
+Vector own_share(const In& phi, Matrix& x, const In& r, const Smoother& smoother) {
+  const Matrix v = shape_scores(x, phi, smoother, r);
+  const Vector a = product(phi, smoother.root).rowwise().squaredNorm();
+  return a.cwiseProduct(r.rowwise().squaredNorm()) +
+         product(v, smoother.inverse).cwiseProduct(v).rowwise().sum();
+}
+
+// Fills the influence but for its mean. Of independent rows the share is r_i'A_ii r_i, found here;
+// returns the sum of these.
 double look_again(const Features& features, const Samples& samples, const Smoother& smoother,
                   const Fit& fit, Vector& share, Vector& influence, Parallel& parallel) {
   double total = 0.0;
@@ -274,25 +330,61 @@ double look_again(const Features& features, const Samples& samples, const Smooth
     return [&, block = Block<double>(features, std::min(kBlock, samples.n()))](Index task) mutable {
       block.load(samples, task * kBlock);
       Matrix x = shapes(block.q());
-      Matrix e = -fitted_shapes(x, fit.c);
       block.turn_into_residuals();
-      e += block.q();
-      add_product(e, -1.0, block.phi(), fit.f);
-      const Vector norms = block.q().rowwise().squaredNorm();
+      const Matrix e = left_by(fit, block.phi(), x, block.q());
       auto mine = share.segment(block.begin, block.rows);
-      if (!samples.groups) {
-        const Matrix v = shape_scores(x, block.phi(), smoother, block.q());
-        const Vector a = product(block.phi(), smoother.root).rowwise().squaredNorm();
-        mine = a.cwiseProduct(norms) + product(v, smoother.inverse).cwiseProduct(v).rowwise().sum();
-      }
+      if (!samples.groups) mine = own_share(block.phi(), x, block.q(), smoother);
       influence.segment(block.begin, block.rows) =
-          norms - e.rowwise().squaredNorm() - 2.0 * mine +
-          2.0 * fit.lambda * product(block.phi(), fit.hf).cwiseProduct(e).rowwise().sum();
+          influence_of(fit, block.phi(), block.q(), e, mine);
       const double sum = mine.dot(block.weights);
       parallel.in_turn(task, [&] { total += sum; });
     };
   });
   return total;
+}
+
+// The same from nodes: the influence is a function of p for each label, and r_i'A_ii r_i = r^2
+// s(p).
+double look_again(const LineSections& sections, const LineNodes& nodes, const Samples& samples,
+                  const Smoother& smoother, const Fit& fit, Vector& influence, Parallel& parallel) {
+  const Eigen::RowVector2d sides(-1.0, 1.0);
+  const Matrix f = sections.from_phi(fit.f), hf = sections.from_phi(fit.hf);
+  const Matrix root = sections.from_phi(smoother.root), spread = sections.from_phi(smoother.spread);
+  Matrix of_label(nodes.count(), 2);
+  Vector share(nodes.count());
+  parallel.each(count_pieces(nodes.count(), kBlock), [&] {
+    return [&, values = LineSections::Values(), near = Smoother()](Index task) mutable {
+      near.inverse = smoother.inverse;
+      nodes.each_panel(task, [&](Index begin, Index rows) {
+        const Matrix q = nodes.q(begin, rows);
+        Matrix x = shapes(q);
+        sections.fill(q, values);
+        const Fit fit_near{values.rows_of(f), values.rows_of(hf), fit.c, fit.lambda};
+        near.root = values.rows_of(root);
+        near.spread = values.rows_of(spread);
+        Matrix r[2], e[2];
+        for (int y : {0, 1}) {
+          r[y] = nodes.residuals(begin, rows, y == 1) * sides;
+          e[y] = left_by(fit_near, values.s, x, r[y]);
+        }
+        const Vector mine = own_share(values.s, x, Vector::Ones(rows) * sides, near);
+        share.segment(begin, rows) = mine;
+        for (int y : {0, 1})
+          of_label.col(y).segment(begin, rows) = influence_of(
+              fit_near, values.s, r[y], e[y], mine.cwiseProduct(r[y].col(1).cwiseAbs2()));
+      });
+    };
+  });
+  const LineFunctions functions(nodes, of_label);
+  parallel.each(count_pieces(samples.n(), kLineRows), [&] {
+    return [&, block = LineBlock(nodes), values = Matrix()](Index task) mutable {
+      block.load(samples, task);
+      functions.evaluate(block, values);
+      for (Index i = 0; i < values.rows(); ++i)
+        influence[task * kLineRows + i] = values(i, block.rows[as_size(i)].positive ? 1 : 0);
+    };
+  });
+  return share.dot(nodes.wr2);
 }
 
 }  // namespace
@@ -316,7 +408,10 @@ Miscalibration miscalibration(const Features& features, const Samples& samples,
                               Parallel& parallel) {
   const Index m = samples.m();
   parallel.span(0.0, 0.4);
-  const Sums sums = sum_up(features, samples, parallel);
+  const LineSections sections(features);
+  const std::optional<LineNodes> nodes = LineNodes::of(sections, samples, parallel);
+  const Sums sums = nodes ? sum_up(sections, *nodes, total_weight(samples), parallel)
+                          : sum_up(features, samples, parallel);
   const Spectrum spectrum(sums);
   Miscalibration found;
   Smoother& smoother = found.smoother;
@@ -351,7 +446,8 @@ Miscalibration miscalibration(const Features& features, const Samples& samples,
   if (samples.groups) drop_groups(features, samples, smoother, share, parallel);
   parallel.span(samples.groups ? 0.7 : 0.4, 1.0);
   const double dropped =
-      look_again(features, samples, smoother, fit, share, found.influence, parallel);
+      nodes ? look_again(sections, *nodes, samples, smoother, fit, found.influence, parallel)
+            : look_again(features, samples, smoother, fit, share, found.influence, parallel);
   const double scale = 1.0 / (1.0 - smoother.df / sums.weight);
   smoother.null_sd = scale * spectrum.null_sd(lambda);
   found.value = scale * (root_r.squaredNorm() + scores.dot(found.fit) - dropped) / sums.weight;

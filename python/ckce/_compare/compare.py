@@ -147,7 +147,7 @@ def compare(
     of lambda = 0, of other data, or of retrained models. See docs/comparing.md.
 
     Cost: that of `estimate`, `jkce_estimate` and O(n r^2) for each model, r about 250 with 10
-    classes; that of `miscalibration`; O(n r m) for each pair.
+    classes; that of `miscalibration`; O(n r m) for each pair. Many rows of two classes: O(n) for all.
 
     Examples
     --------

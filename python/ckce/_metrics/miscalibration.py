@@ -109,7 +109,8 @@ def miscalibration(
     narrow regions, or of single classes out of many, are finer than a small sample resolves. The
     lower end of the interval is the promise, the upper end is not: see studies/MISCALIBRATION.md.
 
-    Cost O(n d (d + 3 m)) for d <= 300 features, memory independent of n beyond the result.
+    Cost O(n d (d + 3 m)) for d <= 300 features, memory independent of n beyond the result. From 4096
+    rows of two classes on: O(n), with numbers for at most n / 4 or 65,536 predictions in memory.
 
     Examples
     --------
@@ -422,7 +423,8 @@ def check_smoother(problem: Problem, beside: float = 0.0) -> None:
     threads = min(problem.n_threads, math.ceil(n / 1024))
     blocks = threads * (136.0 + min(n, 1024)) * (8 * m + 3 * d)
     choosing = in_panels(pool) * (4.0 * m + d)
-    doubles = 5.0 * n + max(choosing, blocks + d * (15.0 * m + 6 * d))
+    nodes = max(n / 4.0, min(n, 65536.0)) if m == 2 else 0.0  # line_nodes.hpp
+    doubles = 5.0 * n + 16.0 * nodes + max(choosing, blocks + d * (15.0 * m + 6 * d))
     what = f"the smoother with n = {n}, m = {m}"
     advice = "pass reduction=ckce.TopK(k), which needs k + 1 classes"
     check_memory(8.0 * doubles + beside, what, advice)
