@@ -5,7 +5,6 @@
 #include <mutex>
 #include <utility>
 
-#include "core/binary/binary_rows.hpp"
 #include "core/linalg/products.hpp"
 
 namespace ckce {
@@ -69,26 +68,15 @@ LineGrid::LineGrid(double bandwidth) : width(0.125) {
   half = static_cast<Index>(0.5 * inverse) + 1;
 }
 
-double LineGrid::place(double x, Index cell) const {
-  const Index below = cell % half;
+double LineGrid::place(double x, Index below) const {
   if (below < 2) return 4.0 * std::sqrt(x) / root - (below == 0 ? 1.0 : 3.0);
   return 2.0 * (x * inverse - static_cast<double>(below - 1)) - 1.0;
 }
 
-double LineGrid::at(double t, Index cell) const {
-  const Index below = cell % half;
+double LineGrid::at(double t, Index below) const {
   if (below >= 2) return (static_cast<double>(below - 1) + 0.5 * (t + 1.0)) * width;
   const double u = 0.25 * root * (t + (below == 0 ? 1.0 : 3.0));
   return u * u;
-}
-
-LineRow::LineRow(double q0, double q1, double weight, bool positive_)
-    : upper(q1 > q0), positive(positive_), w(weight) {
-  const double least = std::min(still_probability(q0), still_probability(q1));
-  const double off = off_simplex(q0, q1);
-  x = std::abs(off) <= kOnSimplex ? least : least / (1.0 + off);
-  x = x <= 0.5 ? x : 0.5;
-  r = residual_of(positive);
 }
 
 // Another thread may have written into the caller's array: then any node of the cell will do.
@@ -129,7 +117,7 @@ void LineBlock::load(const Samples& samples, Index task) {
     if (nodes[i] >= 0) continue;
     const auto place = as_size(places_[as_size(slot_[i])]++);
     row_of[place] = static_cast<int>(i);
-    t[place] = nodes_.grid_.place(rows[i].x, nodes_.cells_[as_size(slot_[i])].cell);
+    t[place] = nodes_.grid_.place(rows[i].x, nodes_.cells_[as_size(slot_[i])].below);
   }
 }
 
@@ -142,7 +130,6 @@ std::optional<LineNodes> LineNodes::of(const LineSections& sections, const Sampl
   if (!nodes.find_cells(samples, parallel)) return std::nullopt;
   const Index most = samples.n() / kRowsPerNode;
   if (nodes.count() > (sections.sparse() ? std::max(most, kFewNodes) : most)) return std::nullopt;
-  nodes.gather(samples, parallel);
   return nodes;
 }
 
@@ -159,7 +146,7 @@ bool LineNodes::find_cells(const Samples& samples, Parallel& parallel) {
       double off = 0.0;
       for (Index i = 0; i < rows; ++i) {
         const LineRow row(q(i, 0), q(i, 1), 1.0, true);
-        off = std::max(off, std::abs(off_simplex(q(i, 0), q(i, 1))));
+        off = std::max(off, std::abs(row.off));
         x[i] = row.x;
         at[as_size(i)] = grid_.cell(row.x, row.upper);
       }
@@ -169,7 +156,7 @@ bool LineNodes::find_cells(const Samples& samples, Parallel& parallel) {
         std::int32_t& slot = slots_[as_size(at[as_size(i)])];
         if (slot < 0) {
           slot = static_cast<std::int32_t>(cells_.size());
-          cells_.push_back({at[as_size(i)], false, {}, 0});
+          cells_.push_back({at[as_size(i)], at[as_size(i)] % grid_.half, false, {}, 0});
         }
         Cell& cell = cells_[as_size(slot)];
         if (cell.dense || std::find(cell.x.begin(), cell.x.end(), x[i]) != cell.x.end()) continue;
@@ -188,18 +175,18 @@ bool LineNodes::find_cells(const Samples& samples, Parallel& parallel) {
     cell.first = first;
     first = cell.end();
   }
-  return on_line;
-}
-
-void LineNodes::gather(const Samples& samples, Parallel& parallel) {
   nodes_.reserve(as_size(count()));
   for (const Cell& cell : cells_)
     for (Index j = 0; j < cell.end() - cell.first; ++j) {
       LineRow node;
-      node.x = cell.dense ? grid_.at(std::cos(angle(j)), cell.cell) : cell.x[as_size(j)];
+      node.x = cell.dense ? grid_.at(std::cos(angle(j)), cell.below) : cell.x[as_size(j)];
       node.upper = cell.cell >= grid_.half;
       nodes_.push_back(node);
     }
+  return on_line;
+}
+
+void LineNodes::gather(const Samples& samples, Parallel& parallel) {
   Matrix sums = Matrix::Zero(kSums, count());  // of dense cells moments
   parallel.each(count_pieces(samples.n(), kLineRows), [&] {
     return [&, block = LineBlock(*this), series = Matrix(), part = Matrix()](Index task) mutable {
@@ -266,7 +253,7 @@ LineFunctions::LineFunctions(const LineNodes& nodes, Matrix values) : functions_
 }
 
 void LineFunctions::evaluate(const LineBlock& block, Matrix& out) const {
-  out.resize(static_cast<Index>(block.rows.size()), functions_);
+  out.resize(functions_, static_cast<Index>(block.rows.size()));
   const Index stride = series_.rows();
   for (const LineBlock::Run& run : block.runs)
     for (Index i = run.first; i < run.last; i += kAbreast) {
@@ -286,12 +273,12 @@ void LineFunctions::evaluate(const LineBlock& block, Matrix& out) const {
         const Index together = std::min(kTogether, functions_ - f);
         for (Index lane = 0; lane < kAbreast && block.row_of[as_size(i + lane)] >= 0; ++lane)
           for (Index k = 0; k < together; ++k)
-            out(block.row_of[as_size(i + lane)], f + k) = sums[k][lane];
+            out(f + k, block.row_of[as_size(i + lane)]) = sums[k][lane];
       }
     }
-  for (Index i = 0; i < out.rows(); ++i)
+  for (Index i = 0; i < out.cols(); ++i)
     if (block.nodes[as_size(i)] >= 0)
-      out.row(i) = series_.col(block.nodes[as_size(i)]).head(functions_).transpose();
+      out.col(i) = series_.col(block.nodes[as_size(i)]).head(functions_);
 }
 
 }  // namespace ckce

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -24,6 +25,7 @@
 #include "core/base/samples.hpp"
 #include "core/base/sizes.hpp"
 #include "core/base/types.hpp"
+#include "core/binary/binary_rows.hpp"
 #include "core/features/line_sections.hpp"
 
 namespace ckce {
@@ -41,9 +43,9 @@ struct LineGrid {
     const Index below = at == 0 ? (x < 0.25 * width ? 0 : 1) : std::min(at + 1, half - 1);
     return upper ? half + below : below;
   }
-  // The place of x in its cell, in [-1, 1], and x of a place.
-  double place(double x, Index cell) const;
-  double at(double t, Index cell) const;
+  // The place of x in a cell of the first half, in [-1, 1], and x of a place.
+  double place(double x, Index below) const;
+  double at(double t, Index below) const;
 
   double width;
   double inverse;  // 1 / width, exact
@@ -54,10 +56,18 @@ struct LineGrid {
 // A row: x = min(p, 1 - p), on which side it is, its weight and r = y - p.
 struct LineRow {
   LineRow() = default;
-  LineRow(double q0, double q1, double weight, bool positive);
+  LineRow(double q0, double q1, double weight, bool positive_)
+      : upper(q1 > q0), positive(positive_), w(weight) {
+    const double p0 = still_probability(q0), p1 = still_probability(q1);
+    const double least = std::min(p0, p1);
+    off = (std::max(p0, p1) - 1.0) + least;
+    x = std::min(std::abs(off) <= kOnSimplex ? least : least / (1.0 + off), 0.5);
+    r = residual_of(positive);
+  }
   // y - p if the label is this one
   double residual_of(bool label) const {
-    return upper == label ? (label ? x : -x) : (label ? 1.0 - x : x - 1.0);
+    const double size = upper == label ? x : 1.0 - x;
+    return label ? size : -size;
   }
 
   double x = 0.0;
@@ -65,6 +75,7 @@ struct LineRow {
   bool positive = false;  // y = 1
   double w = 0.0;
   double r = 0.0;
+  double off = 0.0;  // q_0 + q_1 - 1
 };
 
 class LineBlock;
@@ -72,7 +83,7 @@ class LineBlock;
 class LineNodes {
  public:
   // None where the features are no functions of p of a known scale, or where nodes would hardly be
-  // fewer than rows. O(n kNodes)
+  // fewer than rows.
   static std::optional<LineNodes> of(const LineSections& sections, const Samples& samples,
                                      Parallel& parallel);
 
@@ -88,7 +99,8 @@ class LineNodes {
   Matrix q(Index begin, Index rows) const;                         // (rows, 2)
   Vector residuals(Index begin, Index rows, bool positive) const;  // (rows,)
 
-  // sum_i w_i l_j(p_i), the same of w_i r_i and of w_i r_i^2. (count,)
+  // Fills these: sum_i w_i l_j(p_i), the same of w_i r_i and of w_i r_i^2. (count,)
+  void gather(const Samples& samples, Parallel& parallel);
   Vector w, wr, wr2;
 
  private:
@@ -98,13 +110,13 @@ class LineNodes {
     Index end() const { return first + (dense ? kNodes : static_cast<Index>(x.size())); }
 
     Index cell;
+    Index below;            // the same in the first half
     bool dense = false;     // more than kNodes different x
     std::vector<double> x;  // else these, sorted
     Index first = 0;        // node
   };
   explicit LineNodes(const LineGrid& grid) : grid_(grid) {}
   bool find_cells(const Samples& samples, Parallel& parallel);  // false if rows are off the line
-  void gather(const Samples& samples, Parallel& parallel);
 
   LineGrid grid_;
   std::vector<std::int32_t> slots_;  // place of a cell in cells_; -1 for cells without rows
@@ -143,7 +155,7 @@ class LineBlock {
 class LineFunctions {
  public:
   LineFunctions(const LineNodes& nodes, Matrix values);
-  // out(i, f) for row i of a task. (rows, functions)
+  // out(f, i) for row i of a task. (functions, rows)
   void evaluate(const LineBlock& rows, Matrix& out) const;
 
  private:

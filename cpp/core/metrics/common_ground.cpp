@@ -235,15 +235,15 @@ std::vector<GroundSpread> spread_from_nodes(const LineSections& sections, const 
       of_a.evaluate(block_a, told_a);
       of_b.evaluate(block_b, told_b);
       std::vector<Squares> part(grounds, Squares::Zero());
-      for (std::size_t k = 0; k < grounds; ++k) {
-        const Index at = static_cast<Index>(k) * kToldByNodes;
-        for (Index i = 0; i < told_a.rows(); ++i) {
-          const LineRow& row_a = block_a.rows[as_size(i)];
-          const LineRow& row_b = block_b.rows[as_size(i)];
+      for (Index i = 0; i < told_a.cols(); ++i) {
+        const LineRow& row_a = block_a.rows[as_size(i)];
+        const LineRow& row_b = block_b.rows[as_size(i)];
+        for (std::size_t k = 0; k < grounds; ++k) {
+          const Index at = static_cast<Index>(k) * kToldByNodes;
           spreads[k].influence[task * kLineRows + i] =
-              2.0 * (told_a(i, at + row_a.positive) - told_b(i, at + row_b.positive));
-          const double z_a = told_a(i, at + 2) * row_a.r;
-          const double z_b = told_b(i, at + 2) * row_b.r;
+              2.0 * (told_a(at + row_a.positive, i) - told_b(at + row_b.positive, i));
+          const double z_a = told_a(at + 2, i) * row_a.r;
+          const double z_b = told_b(at + 2, i) * row_b.r;
           part[k] += row_a.w * Squares(z_a * z_a, z_a * z_b, z_b * z_b);
         }
       }
@@ -276,8 +276,10 @@ GroundSums ground_sums(const Features& features, const Samples& samples, const L
   const Index width = label.kronecker() ? samples.m() : label.factor.cols();
   GroundSums sums(d, width);
   const LineSections sections(features);
-  if (const auto nodes = LineNodes::of(sections, samples, parallel))
+  if (auto nodes = LineNodes::of(sections, samples, parallel)) {
+    nodes->gather(samples, parallel);
     return sums_from_nodes(sections, *nodes, sides_of(label), total_weight(samples), parallel);
+  }
   parallel.each(count_pieces(samples.n(), kBlock), [&] {
     return [&, block = Block<double>(features), part = GroundSums(d, width)](Index task) mutable {
       block.load(samples, task * kBlock);

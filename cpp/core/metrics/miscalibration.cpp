@@ -380,8 +380,8 @@ double look_again(const LineSections& sections, const LineNodes& nodes, const Sa
     return [&, block = LineBlock(nodes), values = Matrix()](Index task) mutable {
       block.load(samples, task);
       functions.evaluate(block, values);
-      for (Index i = 0; i < values.rows(); ++i)
-        influence[task * kLineRows + i] = values(i, block.rows[as_size(i)].positive ? 1 : 0);
+      for (Index i = 0; i < values.cols(); ++i)
+        influence[task * kLineRows + i] = values(block.rows[as_size(i)].positive ? 1 : 0, i);
     };
   });
   return share.dot(nodes.wr2);
@@ -409,7 +409,8 @@ Miscalibration miscalibration(const Features& features, const Samples& samples,
   const Index m = samples.m();
   parallel.span(0.0, 0.4);
   const LineSections sections(features);
-  const std::optional<LineNodes> nodes = LineNodes::of(sections, samples, parallel);
+  std::optional<LineNodes> nodes = LineNodes::of(sections, samples, parallel);
+  if (nodes) nodes->gather(samples, parallel);
   const Sums sums = nodes ? sum_up(sections, *nodes, total_weight(samples), parallel)
                           : sum_up(features, samples, parallel);
   const Spectrum spectrum(sums);

@@ -5,6 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+_CHUNK = 16384  # rows whose hashes stay in cache
+_LARGEST = 2.0**64 - 2048.0  # the largest float64 that is a uint64
+
 
 def pool_of(models: Sequence[NDArray[np.floating]], size: int) -> NDArray[np.float64]:
     """Distinct predictions, sorted; of many, an equal number of each model, drawn by content."""
@@ -18,8 +21,8 @@ def _draw(probs: NDArray[np.floating], count: int) -> NDArray[np.intp]:
     n = len(probs)
     if n <= count:
         return np.arange(n)
-    hashes = _hashes(probs)
-    few = np.argpartition(hashes, min(4 * count, n - 1))[: 4 * count]
+    hashes = np.concatenate([_hashes(probs[at : at + _CHUNK]) for at in range(0, n, _CHUNK)])
+    few = np.flatnonzero(hashes <= np.uint64(_LARGEST * min(1.0, 4.0 * count / n)))
     for candidates in (few, np.arange(n)):  # all of them, if equal predictions fill the few
         distinct, first = np.unique(hashes[candidates], return_index=True)
         if len(distinct) >= count:
