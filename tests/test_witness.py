@@ -9,6 +9,7 @@ from test_miscalibration import landmarks
 
 import ckce
 from ckce import _core, reference
+from ckce._metrics.regions import find_regions
 from ckce._results.student import student_factor, student_quantile
 
 METHODS = ("exact", "fourier", "cholesky", "landmarks")
@@ -199,6 +200,16 @@ def test_worst_region_is_the_planted_one():
     assert worst.words == f"when it says {said} it is {is_}; {100 * worst.share:.1f} % of cases"
     together = np.concatenate([region.rows for region in regions])
     assert len(np.unique(together)) == len(together)
+
+
+def test_balls_of_one_score_are_one_region():
+    # Balls around many centres hold the same rows: centre and radius are of one of them.
+    p = np.linspace(0, 1, 401)
+    q = np.stack([1 - p, p], axis=1)
+    off = np.where(p > 0.75, 0.125, 0.0)
+    (region,) = find_regions(q, np.stack([off, -off], axis=1), None, (0, 1), 1, seed=0)
+    assert region.rows.tolist() == np.flatnonzero(off).tolist()
+    assert region.words == "when it says class 1 0.88 it is class 1 0.75; 24.9 % of cases"
 
 
 def test_a_constant_prediction_is_a_region():

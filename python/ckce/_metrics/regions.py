@@ -84,8 +84,8 @@ def _worst_ball(q: Values, f: Values, w: Values, sampled: float) -> tuple[Values
     by_size = np.argsort(-(f**2).sum(axis=1), kind="stable")[: max(1, n // 2)]
     candidates = by_size[:: max(1, len(by_size) // CANDIDATES)]
     found = [_best_radius(q, f, w, q[i], least) for i in candidates]
-    score, radius = max(found)
-    center = q[candidates[int(np.argmax([each[0] for each in found]))]]
+    best = int(np.argmax([score for score, _ in found]))
+    (score, radius), center = found[best], q[candidates[best]]
     for _ in range(STEPS):
         inside = _squares(q, center) <= radius
         moved = w[inside] @ q[inside] / w[inside].sum()
