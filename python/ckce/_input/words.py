@@ -65,7 +65,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 def listed(names: Iterable[str], limit: int = 8) -> str:
     """The first few names, and how many more there are."""
     everything = list(names)
-    first = ", ".join(map(shown, everything[:limit]))
+    first = ", ".join(shown(name, 300) for name in everything[:limit])  # paths stay whole
     more = len(everything) - limit
     return f"{first} and {more} more" if more > 0 else first or "nothing"
 
