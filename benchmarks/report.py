@@ -177,10 +177,10 @@ WHY = {
     "by a third; exp and the tile products are all that is left of our call",
     "cholesky n=1,000,000 m=2, two threads": "page faults of the factor (185 MB)",
     "two classes, skewed n=100,000 m=2, two threads": "one thread factorises the band",
-    "exact n=5,000 m=10, two threads": "one thread picks the columns of the preconditioner",
-    "estimate / ckce, exact 2,000 x 10": "these predictions are spread over the simplex, and a quarter "
-    "of the columns leaves too much of the kernel: debias term and floor take a factorisation, O(n^3), "
-    "where the value takes an iteration. Concentrated predictions need twice the time of the value",
+    "exact n=5,000 m=10, two threads": "no single part of the profile is serial; picking the columns of "
+    "the preconditioner is below 1 %",
+    "estimate / ckce, exact 2,000 x 10": "debias term and floor take a factor of up to 3 n / 10 columns "
+    "and two more products with K; the value takes two products in all",
     "exact 5,000 x 10, v2": "SSE has no fused multiply-add and two numbers in a register",
     "exact JKCE 20,000 x 10, v2": "SSE has no fused multiply-add and two numbers in a register",
     "ckce 100 x 3, v3": "the core takes a third of the call; checks in Python and the median the rest",
