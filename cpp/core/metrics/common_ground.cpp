@@ -14,6 +14,8 @@
 namespace ckce {
 namespace {
 
+constexpr double kSameNoise = 1e-12;  // of the largest entry
+
 // C_M without eps, S_M and the matrix of the debias term, of the leading features.
 struct Model {
   Model(const GroundSums& sums, Index columns)
@@ -389,9 +391,11 @@ double GroundSpread::largest(double weight) const {
   const Index width = noise.rows() / 2;
   const Matrix sigma = Model::whole(noise, 2 * width) / (weight * weight);
   const Matrix across = sigma.topRightCorner(width, width);
-  if (across == sigma.topLeftCorner(width, width) &&
-      across == sigma.bottomRightCorner(width, width))
-    return 0.0;  // the models are the same
+  const auto differs = [&](const auto& own) { return (across - own).cwiseAbs().maxCoeff(); };
+  if (std::max(differs(sigma.topLeftCorner(width, width)),
+               differs(sigma.bottomRightCorner(width, width))) <=
+      kSameNoise * sigma.cwiseAbs().maxCoeff())
+    return 0.0;  // the models are the same, but for the rounding of these sums
   // Sigma = B B': the eigenvalues of Sigma diag(I, -I) are those of B'diag(I, -I) B.
   const Eigenpairs pairs = eigenpairs_of(sigma);
   const Matrix root = pairs.vectors * pairs.values.cwiseMax(0.0).cwiseSqrt().asDiagonal();
