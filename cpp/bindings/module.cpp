@@ -22,7 +22,7 @@ void bind_accumulator(pybind11::module_& module);       // accumulator.cpp
 void bind_planted(pybind11::module_& module);           // tests/native/planted.cpp
 }  // namespace ckce
 
-PYBIND11_MODULE(CKCE_MODULE, module, pybind11::mod_gil_not_used()) {
+static void bind_all(pybind11::module_& module) {
   // Eigen cuts products to the caches it finds; fixed sizes keep the bits the same everywhere.
   Eigen::setCpuCacheSizes(32 << 10, 512 << 10, 4 << 20);
   ckce::keep_freed_memory();
@@ -44,3 +44,9 @@ PYBIND11_MODULE(CKCE_MODULE, module, pybind11::mod_gil_not_used()) {
   ckce::bind_planted(module);
 #endif
 }
+
+// One of these is the name of the file: bindings are compiled once for all instruction sets.
+PYBIND11_MODULE(_core_v2, module, pybind11::mod_gil_not_used()) { bind_all(module); }
+PYBIND11_MODULE(_core_v3, module, pybind11::mod_gil_not_used()) { bind_all(module); }
+PYBIND11_MODULE(_core_v4, module, pybind11::mod_gil_not_used()) { bind_all(module); }
+PYBIND11_MODULE(_core_baseline, module, pybind11::mod_gil_not_used()) { bind_all(module); }

@@ -1,8 +1,8 @@
 // Threads over fixed tasks. Which thread runs a task never changes the task, and whatever tasks
-// share is added in task order, so results have the same bits for any number of threads.
+// share is added in task order, so results have the same bits for any number of threads. No
+// templates: compilers would make all of it again for every caller.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -10,7 +10,6 @@
 #include <functional>
 #include <mutex>
 #include <thread>
-#include <vector>
 
 #include "core/base/sizes.hpp"
 #include "core/base/types.hpp"
@@ -33,126 +32,37 @@ class Parallel {
 
   // Runs work(task) for task = 0 .. n_tasks-1, started in this order. Each thread makes its own
   // `work = make_work()`, which may hold scratch memory.
-  template <class MakeWork>
-  void each(Index n_tasks, MakeWork make_work) {
-    each(n_tasks, 1, make_work);
-  }
+  using Work = std::function<void(Index)>;
+  void each(Index n_tasks, const std::function<Work()>& make_work) { each(n_tasks, 1, make_work); }
 
   // The same for work that holds so many doubles, see kThreadDoubles.
-  template <class MakeWork>
-  void each(Index n_tasks, Index doubles, MakeWork make_work) {
-    next_ = 0;
-    turn_ = 0;
-    stop_ = false;
-    error_ = nullptr;
-    caller_ = std::this_thread::get_id();
-    n_tasks_ = n_tasks;
-    auto run = [&] {
-      try {
-        auto work = make_work();
-        for (Index task; !stop_ && (task = next_++) < n_tasks;) {
-          work(task);
-          tick();
-        }
-      } catch (...) {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        if (!error_) error_ = std::current_exception();
-        stop_ = true;
-      }
-    };
-    std::vector<std::thread> threads;
-    const Index room = std::max<Index>(kThreadDoubles / doubles, 1);
-    const Index helpers = std::min<Index>({n_threads_, n_tasks, room}) - 1;
-    if (helpers > 0) threads.reserve(static_cast<std::size_t>(helpers));
-    running_ = 0;
-    for (Index t = 0; t < helpers; ++t) {
-      try {
-        ++running_;
-        threads.emplace_back([&] {
-          run();
-          const std::lock_guard<std::mutex> lock(mutex_);
-          --running_;
-          finished_.notify_one();
-        });
-      } catch (...) {  // no thread, or no memory for one: those that run do its work
-        --running_;
-        break;
-      }
-    }
-    run();
-    wait_for_threads();
-    for (auto& thread : threads) thread.join();
-    if (error_) std::rethrow_exception(error_);
-  }
+  void each(Index n_tasks, Index doubles, const std::function<Work()>& make_work);
+
+  // work(begin, size) for the pieces of 0 .. count-1, a task each.
+  void each_piece(Index count, Index piece, const std::function<void(Index, Index)>& work);
 
   // work(i) for i = 0 .. count-1, `stripe` of them in a task: for work too small to be shared
   // singly.
-  template <class Work>
-  void each_striped(Index count, Index stripe, Work work) {
+  template <class One>
+  void each_striped(Index count, Index stripe, One work) {
     each_piece(count, stripe, [&](Index begin, Index size) {
       for (Index i = begin; i < begin + size; ++i) work(i);
     });
   }
 
-  // work(begin, size) for the pieces of 0 .. count-1, a task each.
-  template <class Work>
-  void each_piece(Index count, Index piece, Work work) {
-    each(count_pieces(count, piece), [&] {
-      return [&](Index task) { work(task * piece, std::min(piece, count - task * piece)); };
-    });
-  }
-
   // Inside a task: waits until `ready()`; gives up when another task has failed.
-  template <class Ready>
-  void wait_until(Ready ready) {
-    for (int spins = 0; !ready(); ++spins) {
-      if (stop_) throw Stopped();
-      if (spins < 256) {
-        std::this_thread::yield();
-      } else {
-        std::this_thread::sleep_for(std::chrono::microseconds(50));
-        tick();
-      }
-    }
-  }
+  void wait_until(const std::function<bool()>& ready);
 
   // Inside task t: runs commit() after the commits of all tasks before t.
-  template <class Commit>
-  void in_turn(Index task, Commit commit) {
-    wait_until([&] { return turn_ == task; });
-    commit();
-    ++turn_;
-  }
+  void in_turn(Index task, const std::function<void()>& commit);
 
   // Calls the tick when 20 ms have passed; cheap, and a no-op off the calling thread.
-  void tick() {
-    if (!tick_ || std::this_thread::get_id() != caller_) return;
-    const auto now = std::chrono::steady_clock::now();
-    if (now - last_tick_ < std::chrono::milliseconds(20)) return;
-    last_tick_ = now;
-    const double done = std::min(1.0, static_cast<double>(next_) / static_cast<double>(n_tasks_));
-    tick_(from_ + (to_ - from_) * done);
-  }
+  void tick();
 
  private:
   struct Stopped {};
 
-  void wait_for_threads() {
-    std::unique_lock<std::mutex> lock(mutex_);
-    while (running_ > 0) {
-      finished_.wait_for(lock, std::chrono::milliseconds(20));
-      if (stop_) continue;
-      lock.unlock();
-      try {
-        tick();
-        lock.lock();
-      } catch (...) {
-        lock.lock();
-        if (!error_) error_ = std::current_exception();
-        stop_ = true;
-      }
-    }
-  }
+  void wait_for_threads();
 
   int n_threads_;
   Tick tick_;

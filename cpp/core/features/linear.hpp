@@ -12,10 +12,8 @@ class LinearFeatures : public Features {
   Index d() const override { return m_; }
   Index m() const override { return m_; }
   bool starts_with_q() const override { return true; }
-  void fill(Index, const In& q, MatrixRef phi) const override { phi = q; }
-  void pull_back(const In&, const In&, const In& phi_bar, MatrixRef q_bar) const override {
-    q_bar += phi_bar;
-  }
+  void fill(Index, const In& q, MatrixRef phi) const override;
+  void pull_back(const In&, const In&, const In& phi_bar, MatrixRef q_bar) const override;
 
  private:
   Index m_;

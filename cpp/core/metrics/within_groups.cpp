@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/features/block.hpp"
 #include "core/kernels/gram_product.hpp"
 #include "core/linalg/products.hpp"
 
