@@ -1,9 +1,23 @@
 #include "core/base/parallel.hpp"
 
 #include <algorithm>
-#include <vector>
 
 namespace ckce {
+namespace {
+
+constexpr int kSpins = 256;  // turns to wait before a thread goes to sleep, which takes longer
+
+}  // namespace
+
+Parallel::~Parallel() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    over_ = true;
+    ++calls_;
+  }
+  called_.notify_all();
+  for (auto& helper : helpers_) helper.join();
+}
 
 void Parallel::each(Index n_tasks, Index doubles, const std::function<Work()>& make_work) {
   next_ = 0;
@@ -12,7 +26,7 @@ void Parallel::each(Index n_tasks, Index doubles, const std::function<Work()>& m
   error_ = nullptr;
   caller_ = std::this_thread::get_id();
   n_tasks_ = n_tasks;
-  auto work_off = [&] {
+  const std::function<void()> work_off = [&] {
     try {
       const Work work = make_work();
       for (Index task; !stop_ && (task = next_++) < n_tasks;) {
@@ -25,42 +39,77 @@ void Parallel::each(Index n_tasks, Index doubles, const std::function<Work()>& m
       stop_ = true;
     }
   };
-  std::vector<std::thread> threads;
   const Index room = std::max<Index>(kThreadDoubles / doubles, 1);
-  const Index helpers = std::min<Index>({n_threads_, n_tasks, room}) - 1;
-  if (helpers > 0) threads.reserve(as_size(helpers));
-  running_ = 0;
-  for (Index t = 0; t < helpers; ++t) {
-    try {
-      ++running_;
-      threads.emplace_back([&] {
-        work_off();
-        const std::lock_guard<std::mutex> lock(mutex_);
-        --running_;
-        finished_.notify_one();
-      });
-    } catch (...) {  // no thread, or no memory for one: those that run do its work
-      --running_;
-      break;
-    }
-  }
+  call_helpers(std::min<Index>({n_threads_, n_tasks, room}) - 1, work_off);
   work_off();
-  wait_for_threads();
-  for (auto& thread : threads) thread.join();
+  wait_for_helpers();
   if (error_) std::rethrow_exception(error_);
 }
 
-void Parallel::each_piece(Index count, Index piece,
-                          const std::function<void(Index, Index)>& work) {
+void Parallel::call_helpers(Index count, const std::function<void()>& work) {
+  if (count <= 0) return;
+  while (static_cast<Index>(helpers_.size()) < count) {
+    try {
+      helpers_.emplace_back([this, number = static_cast<Index>(helpers_.size()),
+                             seen = calls_.load()] { help(number, seen); });
+    } catch (...) {  // no thread, or no memory for one: those that run do its work
+      break;
+    }
+  }
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    work_ = &work;
+    wanted_ = std::min<Index>(count, static_cast<Index>(helpers_.size()));
+    running_ = wanted_;
+    ++calls_;
+  }
+  called_.notify_all();
+}
+
+void Parallel::help(Index number, Index seen) {
+  for (;;) {
+    for (int spins = 0; spins < kSpins && calls_ == seen; ++spins) std::this_thread::yield();
+    std::unique_lock<std::mutex> lock(mutex_);
+    called_.wait(lock, [&] { return calls_ != seen; });
+    seen = calls_;
+    if (over_) return;
+    if (number >= wanted_) continue;
+    const auto& work = *work_;
+    lock.unlock();
+    work();
+    lock.lock();
+    if (--running_ == 0) finished_.notify_one();
+  }
+}
+
+void Parallel::wait_for_helpers() {
+  for (int spins = 0; spins < kSpins && running_ > 0; ++spins) std::this_thread::yield();
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (running_ > 0) {
+    finished_.wait_for(lock, std::chrono::milliseconds(20));
+    if (stop_) continue;
+    lock.unlock();
+    try {
+      tick();
+      lock.lock();
+    } catch (...) {
+      lock.lock();
+      if (!error_) error_ = std::current_exception();
+      stop_ = true;
+    }
+  }
+}
+
+void Parallel::each_piece(Index count, Index piece, const std::function<void(Index, Index)>& work) {
   each(count_pieces(count, piece), [&] {
     return [&](Index task) { work(task * piece, std::min(piece, count - task * piece)); };
   });
 }
 
-void Parallel::wait_until(const std::function<bool()>& ready) {
+void Parallel::wait_on(const std::function<bool()>& ready) {
   for (int spins = 0; !ready(); ++spins) {
     if (stop_) throw Stopped();
-    if (spins < 256) {
+    if (spins < kSpins) {
       std::this_thread::yield();
     } else {
       std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -82,23 +131,6 @@ void Parallel::tick() {
   last_tick_ = now;
   const double done = std::min(1.0, static_cast<double>(next_) / static_cast<double>(n_tasks_));
   tick_(from_ + (to_ - from_) * done);
-}
-
-void Parallel::wait_for_threads() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  while (running_ > 0) {
-    finished_.wait_for(lock, std::chrono::milliseconds(20));
-    if (stop_) continue;
-    lock.unlock();
-    try {
-      tick();
-      lock.lock();
-    } catch (...) {
-      lock.lock();
-      if (!error_) error_ = std::current_exception();
-      stop_ = true;
-    }
-  }
 }
 
 }  // namespace ckce

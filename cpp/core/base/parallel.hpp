@@ -1,6 +1,6 @@
 // Threads over fixed tasks. Which thread runs a task never changes the task, and whatever tasks
-// share is added in task order, so results have the same bits for any number of threads. No
-// templates: compilers would make all of it again for every caller.
+// share is added in task order, so results have the same bits for any number of threads. Few
+// templates: compilers make them again for every caller.
 #pragma once
 
 #include <atomic>
@@ -10,6 +10,7 @@
 #include <functional>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "core/base/sizes.hpp"
 #include "core/base/types.hpp"
@@ -23,6 +24,9 @@ class Parallel {
  public:
   explicit Parallel(int n_threads = 1, Tick tick = {})
       : n_threads_(n_threads), tick_(std::move(tick)) {}
+  Parallel(const Parallel&) = delete;
+  Parallel& operator=(const Parallel&) = delete;
+  ~Parallel();
 
   // The part of the progress bar that the next calls of `each` fill.
   void span(double from, double to) {
@@ -51,7 +55,10 @@ class Parallel {
   }
 
   // Inside a task: waits until `ready()`; gives up when another task has failed.
-  void wait_until(const std::function<bool()>& ready);
+  template <class Ready>
+  void wait_until(Ready ready) {
+    if (!ready()) wait_on(ready);
+  }
 
   // Inside task t: runs commit() after the commits of all tasks before t.
   void in_turn(Index task, const std::function<void()>& commit);
@@ -62,7 +69,11 @@ class Parallel {
  private:
   struct Stopped {};
 
-  void wait_for_threads();
+  void wait_on(const std::function<bool()>& ready);
+  // Sets so many helpers to work, or as many as there can be.
+  void call_helpers(Index count, const std::function<void()>& work);
+  void help(Index number, Index seen);
+  void wait_for_helpers();
 
   int n_threads_;
   Tick tick_;
@@ -72,12 +83,21 @@ class Parallel {
   std::atomic<Index> next_{0};
   std::atomic<Index> turn_{0};
   std::atomic<bool> stop_{false};
-  std::atomic<int> running_{0};
+  std::atomic<Index> running_{0};  // helpers at work
   std::exception_ptr error_;
   std::thread::id caller_;
   std::chrono::steady_clock::time_point last_tick_ = std::chrono::steady_clock::now();
   std::mutex mutex_;
   std::condition_variable finished_;
+
+  // Helpers live as long as this object: a call of the core makes them once, not for each of its
+  // loops.
+  std::vector<std::thread> helpers_;
+  std::condition_variable called_;
+  std::atomic<Index> calls_{0};
+  Index wanted_ = 0;  // of the helpers, the first so many
+  const std::function<void()>* work_ = nullptr;
+  bool over_ = false;
 };
 
 }  // namespace ckce
