@@ -15,7 +15,7 @@ namespace {
 
 // Calls part(data, count) for the numbers of a tally in the order of `pack`, but for `rows`.
 template <class AnyTally, class Part>
-void each_part(AnyTally& tally, Part part) {
+void each_cell_part(AnyTally& tally, Part part) {
   auto& cells = tally.cells;
   for (auto* number : {&cells.weight, &cells.norms, &cells.linear_norms, &cells.off_simplex})
     part(number, 1);
@@ -30,7 +30,7 @@ void each_part(AnyTally& tally, Part part) {
 
 Index packed_size(const CellTally& tally) {
   Index size = 1;
-  each_part(tally, [&](const double*, Index count) { size += count; });
+  each_cell_part(tally, [&](const double*, Index count) { size += count; });
   return size;
 }
 
@@ -89,7 +89,7 @@ Vector CellTally::pack() const {
   Vector numbers(packed_size(*this));
   numbers[0] = static_cast<double>(rows);
   Index at = 1;
-  each_part(*this, [&](const double* from, Index count) {
+  each_cell_part(*this, [&](const double* from, Index count) {
     std::copy_n(from, count, numbers.data() + at);
     at += count;
   });
@@ -100,7 +100,7 @@ void CellTally::unpack(const Vector& numbers) {
   check_size(numbers, packed_size(*this));
   rows = cells.rows = static_cast<Index>(numbers[0]);
   Index at = 1;
-  each_part(*this, [&](double* to, Index count) {
+  each_cell_part(*this, [&](double* to, Index count) {
     std::copy_n(numbers.data() + at, count, to);
     at += count;
   });
