@@ -60,6 +60,7 @@ class Results:
         self.small, self.imports, self.machine = {}, None, []
         self.compared = []  # rows of compare.compare
         self.gradients = ""  # the section that bench_gradient writes
+        self.installation = ""  # and that of install
 
     def best(self, workload, contender):
         timing = self.timings.get(workload, {}).get(contender)
@@ -350,6 +351,8 @@ def render(r, command, elapsed, data_name):
         parts.append(table(("", "best"), rows))
     if r.compared:
         parts += _compared(r.compared)
+    if r.installation:
+        parts.append(r.installation)
     if r.gradients:
         parts.append(r.gradients)
     if data_name:

@@ -5,6 +5,7 @@ python benchmarks/run.py --quick              a smoke test, written to a tempora
 python benchmarks/run.py --data file.npz      the plot of errors on a real set (probs, labels)
 python benchmarks/run.py --compare OLD        also an older installation (pip install --target OLD) against
                                               this one, at v4, v3 and v2; --only: nothing else
+python benchmarks/run.py --install OLD        also the CPU time of pip install, OLD a checkout
 """
 
 import argparse
@@ -16,6 +17,7 @@ import time
 from pathlib import Path
 
 import bench_gradient
+import install
 import numpy as np
 import plots
 import workloads
@@ -78,6 +80,7 @@ def main():
     parser.add_argument(
         "--wide", action="store_true", help="also exact 50,000 x 1000 against OLD, ten minutes"
     )
+    parser.add_argument("--install", metavar="OLD", help="folder of an older checkout")
     parser.add_argument("--output", metavar="DIR", type=Path, help="where to write")
     parser.add_argument(
         "--only", nargs="*", choices=list(workloads.WORKLOADS), help="some workloads, no plots"
@@ -109,6 +112,10 @@ def main():
             write()
     if arguments.compare:
         results.compared = compare(arguments.compare, 3 if quick else 7, arguments.wide)
+        write()
+    if arguments.install:
+        print("installation ...", flush=True)
+        results.installation = install.section(arguments.install)
         write()
     if not partial:
         print("small calls ...", flush=True)
