@@ -166,6 +166,57 @@ def test_the_bound_holds_against_fifty_digits():
             assert abs(mp.mpf(e.value) - value) <= mp.mpf(e.bound)
 
 
+def long_band(kind, rng, n=500):
+    """P(class 1) and a bandwidth that sees a small part of the rows."""
+    return {
+        "even": lambda: (rng.random(n), 0.01),
+        "dense cells": lambda: (rng.random(n), 0.03),
+        "skewed": lambda: (rng.beta(0.3, 3.0, n), 0.003),
+        "a gap in the middle": lambda: (rng.random(n) * 0.2 + rng.choice([0.0, 0.8], n), 0.005),
+        "one cell has nearly all": lambda: (
+            np.where(rng.random(n) < 0.9, 0.3, rng.random(n)),
+            0.01,
+        ),
+    }[kind]()
+
+
+@pytest.mark.parametrize("kernel", GAUSSIANS)
+@pytest.mark.parametrize("regularization", [None, 1e-5])
+@pytest.mark.parametrize(
+    "kind", ["even", "dense cells", "skewed", "a gap in the middle", "one cell has nearly all"]
+)
+def test_a_long_band_is_eliminated_from_both_ends(kind, regularization, kernel):
+    rng = np.random.default_rng(3)
+    p, bandwidth = long_band(kind, rng)
+    y, q = (rng.random(len(p)) < p**1.2).astype(np.int64), np.stack([1 - p, p], 1)
+    w = rng.integers(1, 4, len(p)).astype(float)
+    options = {"kernel": kernel, "bandwidth": bandwidth, "regularization": regularization}
+    e = ckce.estimate(y, q, method="exact", sample_weight=w, n_threads=1, **options)
+    want = truth(y, q, sample_weight=w, **options)
+    assert abs(e.value - want["value"]) <= e.bound
+    assert e.value == pytest.approx(float(want["value"]), rel=1e-10)
+    assert e.value - e.debiased == pytest.approx(float(want["debias"]), rel=1e-9)
+    assert e.floor == pytest.approx(float(want["floor"]), rel=1e-9)
+    psi = want["influence"].astype(float)
+    assert e.influence == pytest.approx(psi, abs=1e-8 * abs(psi).max())
+    for threads in (2, 5):
+        again = ckce.estimate(y, q, method="exact", sample_weight=w, n_threads=threads, **options)
+        assert (again.value, again.debiased, again.floor) == (e.value, e.debiased, e.floor)
+        assert again.influence.tobytes() == e.influence.tobytes()
+
+
+@pytest.mark.parametrize("regularization", [None, 1e-6])
+def test_threads_do_not_change_a_bit_of_a_long_band(regularization):
+    y, q = skewed(40_000)  # long enough that threads share every solve
+    once, *others = [
+        ckce.estimate(y, q, regularization=regularization, n_threads=threads)
+        for threads in (1, 2, 5)
+    ]
+    for again in others:
+        assert (again.value, again.bound, again.debiased) == (once.value, once.bound, once.debiased)
+        assert again.influence.tobytes() == once.influence.tobytes()
+
+
 def test_skewed_predictions():
     # A Cholesky factor of rank 500 gives 6.278e-05 here, a third too little.
     y, q = skewed(20_000)

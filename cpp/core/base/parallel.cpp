@@ -43,6 +43,7 @@ void Parallel::each(Index n_tasks, Index doubles, const std::function<Work()>& m
   call_helpers(std::min<Index>({n_threads_, n_tasks, room}) - 1, work_off);
   work_off();
   wait_for_helpers();
+  stop_ = false;
   if (error_) std::rethrow_exception(error_);
 }
 
@@ -125,6 +126,7 @@ void Parallel::in_turn(Index task, const std::function<void()>& commit) {
 }
 
 void Parallel::tick() {
+  if (stop_) throw Stopped();
   if (!tick_ || std::this_thread::get_id() != caller_) return;
   const auto now = std::chrono::steady_clock::now();
   if (now - last_tick_ < std::chrono::milliseconds(20)) return;

@@ -63,7 +63,8 @@ class Parallel {
   // Inside task t: runs commit() after the commits of all tasks before t.
   void in_turn(Index task, const std::function<void()>& commit);
 
-  // Calls the tick when 20 ms have passed; cheap, and a no-op off the calling thread.
+  // Calls the tick when 20 ms have passed; cheap, and off the calling thread no more than a look
+  // whether another task has failed: then it gives up.
   void tick();
 
  private:

@@ -7,11 +7,14 @@
 
 namespace ckce {
 
-CellKernel::CellKernel(const CellSums& sums, bool linear)
+CellKernel::CellKernel(const CellSums& sums, bool linear, Parallel& parallel)
     : grid_(sums.grid()),
       linear_(linear),
       slots_(sums.order()),
-      coefficients_(grid_.coefficients()) {
+      coefficients_(grid_.coefficients(parallel)),
+      coefficients_up_(coefficients_.rows(), coefficients_.cols()) {
+  for (Index row = 0; row < coefficients_.rows(); row += nodes())
+    coefficients_up_.middleRows(row, nodes()) = coefficients_.middleRows(row, nodes()).transpose();
   cells_.reserve(slots_.size());
   for (const Index slot : slots_) cells_.push_back(sums.cell(slot).cell);
   ends_.resize(cells_.size());

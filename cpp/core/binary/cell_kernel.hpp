@@ -17,7 +17,7 @@ namespace ckce {
 
 class CellKernel {
  public:
-  CellKernel(const CellSums& sums, bool linear);
+  CellKernel(const CellSums& sums, bool linear, Parallel& parallel);
 
   const Grid& grid() const { return grid_; }
   bool linear() const { return linear_; }
@@ -29,6 +29,8 @@ class CellKernel {
   // Past the last cell that cell c sees.
   Index end(Index c) const { return ends_[static_cast<std::size_t>(c)]; }
   const Matrix& coefficients() const { return coefficients_; }
+  // The same between a cell and those from itself downwards: each block is transposed.
+  const Matrix& coefficients_up() const { return coefficients_up_; }
   // Coefficients of p and 1 - p; those of higher degree are 0. (2, 2)
   Eigen::Matrix2d line(Index c) const;
 
@@ -46,7 +48,7 @@ class CellKernel {
   std::vector<Index> slots_;
   std::vector<std::int64_t> cells_;
   std::vector<Index> ends_;
-  Matrix coefficients_;
+  Matrix coefficients_, coefficients_up_;
 };
 
 // Values of several functions, given by their series in each cell, at the rows of a block.

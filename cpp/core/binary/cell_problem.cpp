@@ -10,6 +10,7 @@ namespace ckce {
 namespace {
 
 constexpr Index kStripe = 256;             // cells of a task
+constexpr Index kFewProducts = 16;         // of columns, up to which calls cost more than loops
 constexpr double kWellConditioned = 0.01;  // lambda above which no solve needs refinement
 
 // sum_i s_i T_a(t_i) T_b(t_i)
@@ -55,23 +56,21 @@ void factor_points(const Cell& cell, const Grid& grid, MatrixRef f) {
 
 CellProblem::CellProblem(const CellSums& sums, bool linear, double ridge, Parallel& parallel)
     : sums_(sums),
-      kernel_(sums, linear),
+      kernel_(sums, linear, parallel),
       ridge_(ridge),
       whole_(kernel_.count() > 0 && kernel_.end(0) == kernel_.count()) {
   factor_cells(parallel);
-  n_.resize(rank(), 2);
-  for (Index c = 0; c < kernel_.count(); ++c)
-    n_.middleRows(begin(c), rank(c)) =
-        product_tn(basis_.block(0, begin(c), 2, rank(c)), kernel_.line(c));
-  cut_into_blocks();
-  factor_ = std::make_unique<Banded>(blocks_, ridge, [&](Index block, MatrixRef columns) {
-    parallel.tick();
-    fill(block, columns);
-  });
+  factor_ = std::make_unique<Banded>(
+      cut_into_blocks(), ridge,
+      [&](Index block, Index row, MatrixRef columns) {
+        parallel.tick();
+        fill(block, row, columns);
+      },
+      parallel);
   update_ = linear && !whole_;
   if (!update_) return;
   x_ = n_;
-  factor_->solve(x_);
+  factor_->solve(x_, parallel);
   c_ = (c_ + Eigen::Matrix2d(product_tn(n_, x_))).inverse();
 }
 
@@ -84,6 +83,7 @@ void CellProblem::factor_cells(Parallel& parallel) {
                       (cell.dense() ? kernel_.nodes() : static_cast<Index>(cell.points.size())));
   }
   basis_.resize(kernel_.nodes(), rank());
+  n_.resize(rank(), 2);
   jitter_ = Vector::Zero(count);
   parallel.each_striped(count, kStripe, [&](Index c) {
     const Index slot = kernel_.slot(c);
@@ -92,62 +92,78 @@ void CellProblem::factor_cells(Parallel& parallel) {
       jitter_[c] = factor_moments(sums_.w(slot), f);
     else
       factor_points(sums_.cell(slot), kernel_.grid(), f);
+    n_.middleRows(begin(c), rank(c)) = f.topRows<2>().transpose() * kernel_.line(c);
   });
 }
 
-void CellProblem::cut_into_blocks() {
+std::vector<BandBlock> CellProblem::cut_into_blocks() {
+  std::vector<BandBlock> blocks;
+  Index top = 0;  // the first cell that sees the present one
   for (Index c = 0; c < kernel_.count();) {
     members_.push_back(c);
     const Index first = c;
+    while (kernel_.end(top) <= first) ++top;
     // Cells that do not see each other stay apart.
     do ++c;
     while (c < kernel_.end(c - 1) && begin(c + 1) - begin(first) <= kBlockWidth);
-    blocks_.push_back({begin(first), begin(c) - begin(first), begin(kernel_.end(c - 1))});
+    blocks.push_back(
+        {begin(first), begin(c) - begin(first), begin(top), begin(kernel_.end(c - 1))});
   }
   members_.push_back(kernel_.count());
+  return blocks;
 }
 
 // Columns of the Gaussian part of K~ = F'M F; of all of it where every cell sees every other
-void CellProblem::fill(Index block, MatrixRef columns) const {
+void CellProblem::fill(Index block, Index row, MatrixRef columns) const {
   const Index k = kernel_.nodes();
-  const Index first = begin(members_[as_size(block)]);
+  const Index first = members_[as_size(block)];
   const Index last = members_[as_size(block + 1)];
+  const Index past = row + columns.rows();
+  const bool up = row < begin(first);
+  const Matrix m_f = product(up ? kernel_.coefficients_up() : kernel_.coefficients(),
+                             basis_.middleCols(begin(first), columns.cols()));
   columns.setZero();
-  for (Index c = members_[as_size(block)]; c < last; ++c) {
-    const Matrix m_f = product(kernel_.coefficients(), basis_.middleCols(begin(c), rank(c)));
-    for (Index d = c; d < kernel_.end(c); ++d) {
-      auto tile = columns.block(begin(d) - first, begin(c) - first, rank(d), rank(c));
-      add_product_tn(tile, 1.0, basis_.middleCols(begin(d), rank(d)),
-                     m_f.middleRows((kernel_.cell(d) - kernel_.cell(c)) * k, k));
-      if (d > c && d < last)
-        columns.block(begin(c) - first, begin(d) - first, rank(c), rank(d)) = tile.transpose();
-    }
+  for (Index c = first; c < last; ++c) {
+    const auto fill_tile = [&](Index d) {
+      auto tile = columns.block(begin(d) - row, begin(c) - begin(first), rank(d), rank(c));
+      const auto m_fc = m_f.block(std::abs(kernel_.cell(d) - kernel_.cell(c)) * k,
+                                  begin(c) - begin(first), k, rank(c));
+      if (tile.size() <= kFewProducts)
+        tile = basis(d).transpose().lazyProduct(m_fc);
+      else
+        add_product_tn(tile, 1.0, basis(d), m_fc);
+      if (d != c && d >= first && d < last)
+        columns.block(begin(c) - row, begin(d) - begin(first), rank(c), rank(d)) = tile.transpose();
+    };
+    if (up)
+      for (Index d = c; d >= 0 && kernel_.end(d) > c && begin(d) >= row; --d) fill_tile(d);
+    else
+      for (Index d = c; d < kernel_.end(c) && begin(d) < past; ++d) fill_tile(d);
   }
   if (whole_ && kernel_.linear())
-    add_product_nt(columns, 1.0, n_.middleRows(first, columns.rows()),
-                   n_.middleRows(first, columns.cols()));
+    add_product_nt(columns, 1.0, n_.middleRows(row, columns.rows()),
+                   n_.middleRows(begin(first), columns.cols()));
 }
 
-Matrix CellProblem::solve(const Matrix& b) const {
+Matrix CellProblem::solve(const Matrix& b, Parallel& parallel) const {
   Matrix w_b = b;
-  factor_->solve(w_b);
+  factor_->solve(w_b, parallel);
   if (update_) add_product(w_b, -1.0, x_, c_ * product_tn(n_, w_b));
   return w_b;
 }
 
 Vector CellProblem::solve_refined(const Vector& b, Parallel& parallel) const {
-  Vector v = solve(b);
+  Vector v = solve(b, parallel);
   if (ridge_ > kWellConditioned * sums_.weight) return v;
   const Vector rest = b - ridge_ * v - project(kernel_.apply(expand(v), parallel));
-  return v + solve(rest);
+  return v + solve(rest, parallel);
 }
 
 double CellProblem::forms(const Matrix& b) const {
-  Matrix v = solve(b);
-  if (ridge_ <= kWellConditioned * sums_.weight) {
-    Parallel alone;
+  Parallel alone;
+  Matrix v = solve(b, alone);
+  if (ridge_ <= kWellConditioned * sums_.weight)
     for (Index j = 0; j < b.cols(); ++j) v.col(j) = solve_refined(b.col(j), alone);
-  }
   const Index k = kernel_.nodes();
   Matrix z(k * kernel_.count(), v.cols());
   for (Index c = 0; c < kernel_.count(); ++c)
@@ -205,7 +221,7 @@ void CellProblem::each_diagonal(const std::function<void(Index c, const Matrix& 
   if (update_) {
     y.resize(rank(), 2);  // Y = P_0 N~ = W_0 T~ X
     for (Index j = 0; j < 2; ++j) y.col(j) = project(kernel_.gaussian(expand(x_.col(j)), parallel));
-    factor_->solve(y);
+    factor_->solve(y, parallel);
     middle = c_ * (Eigen::Matrix2d::Identity() + Eigen::Matrix2d(product_tn(n_, y))) * c_;
   }
   const auto take_block = [&](Index block, const Matrix& p_0) {
@@ -224,27 +240,21 @@ void CellProblem::each_diagonal(const std::function<void(Index c, const Matrix& 
     }
   };
   factor_->inverse_diagonal(
-      [&](Index block, MatrixRef columns) {
+      [&](Index block, Index row, MatrixRef columns) {
         parallel.tick();
-        fill(block, columns);
+        fill(block, row, columns);
       },
-      take_block);
+      take_block, parallel);
 }
 
 std::pair<double, double> CellProblem::diagonal_terms(Parallel& parallel) const {
-  std::pair<double, double> sums(0.0, 0.0);
-  each_diagonal(
-      [&](Index c, const Matrix& p) {
-        const auto terms = diagonal_terms(c, p);
-        sums.first += terms.first;
-        sums.second += terms.second;
-      },
-      parallel);
-  return sums;
+  Matrix terms(kernel_.count(), 2);
+  each_diagonal([&](Index c, const Matrix& p) { terms.row(c) = diagonal_terms(c, p); }, parallel);
+  return {terms.col(0).sum(), terms.col(1).sum()};
 }
 
 // sum_i w_i s_i q_i'P q_i = Tr(F^-1 [sum_i w_i s_i a_i a_i'] F'^-1 P)
-std::pair<double, double> CellProblem::diagonal_terms(Index c, const Matrix& p) const {
+Eigen::RowVector2d CellProblem::diagonal_terms(Index c, const Matrix& p) const {
   const Index slot = kernel_.slot(c);
   if (dense(c)) {
     const Matrix f = basis_.middleCols(begin(c), rank(c));
@@ -256,11 +266,11 @@ std::pair<double, double> CellProblem::diagonal_terms(Index c, const Matrix& p) 
     };
     return {trace(sums_.wr2(slot)), trace(sums_.wpq(slot))};
   }
-  std::pair<double, double> terms(0.0, 0.0);
+  Eigen::RowVector2d terms(0.0, 0.0);
   Index j = 0;
   for (const Point& point : sums_.cell(slot).points) {
-    terms.first += point.wr2() / point.w() * p(j, j);
-    terms.second += point.p * (1.0 - point.p) * p(j, j);
+    terms[0] += point.wr2() / point.w() * p(j, j);
+    terms[1] += point.p * (1.0 - point.p) * p(j, j);
     ++j;
   }
   return terms;

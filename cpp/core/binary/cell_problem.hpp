@@ -55,7 +55,7 @@ class CellProblem {
   void compress(MatrixRef b) const;
   double form(const Vector& v, Parallel& parallel) const;  // v'K~ v
   // W b  (rank, columns)
-  Matrix solve(const Matrix& b) const;
+  Matrix solve(const Matrix& b, Parallel& parallel) const;
   // The same for one column, with a step of iterative refinement where lambda is small: the update
   // alone loses digits where the Gaussian part is nearly linear too.
   Vector solve_refined(const Vector& b, Parallel& parallel) const;
@@ -64,8 +64,8 @@ class CellProblem {
   // F v  (rank,) -> (nodes, cells), and F'g back
   Matrix expand(const Vector& v) const;
   Vector project(const Matrix& g) const;
-  // take(c, P) for every cell and its block P of W K~ W (rank(c), rank(c)), from the last to the
-  // first. Five times the work of the factorisation.
+  // take(c, P) for every cell and its block P of W K~ W (rank(c), rank(c)), by up to two threads.
+  // Five times the work of the factorisation.
   void each_diagonal(const std::function<void(Index c, const Matrix& p)>& take,
                      Parallel& parallel) const;
   // sum_i A_ii r_i^2 and sum_i A_ii p_i (1 - p_i)
@@ -73,20 +73,19 @@ class CellProblem {
 
  private:
   void factor_cells(Parallel& parallel);
-  void cut_into_blocks();
-  void fill(Index block, MatrixRef columns) const;
-  std::pair<double, double> diagonal_terms(Index c, const Matrix& p) const;
+  std::vector<BandBlock> cut_into_blocks();
+  void fill(Index block, Index row, MatrixRef columns) const;
+  Eigen::RowVector2d diagonal_terms(Index c, const Matrix& p) const;
 
   const CellSums& sums_;
   CellKernel kernel_;
   double ridge_;
-  bool whole_;                  // every cell sees every other: the linear part is in the band
-  bool update_ = false;         // the linear part is a rank-2 update
-  Matrix basis_;                // F of all cells side by side (nodes, rank)
-  std::vector<Index> begins_;   // (cells + 1,)
-  Vector jitter_;               // (cells,)
-  std::vector<Index> members_;  // (blocks + 1,), of a block's cells
-  std::vector<BandBlock> blocks_;
+  bool whole_;                      // every cell sees every other: the linear part is in the band
+  bool update_ = false;             // the linear part is a rank-2 update
+  Matrix basis_;                    // F of all cells side by side (nodes, rank)
+  std::vector<Index> begins_;       // (cells + 1,)
+  Vector jitter_;                   // (cells,)
+  std::vector<Index> members_;      // (blocks + 1,), of a block's cells
   std::unique_ptr<Banded> factor_;  // of K~, or of its Gaussian part
   Matrix n_, x_;                    // N~ and X (rank, 2)
   Eigen::Matrix2d c_ = Eigen::Matrix2d::Identity();

@@ -41,7 +41,7 @@ double Grid::error() const {
   return interpolation_error(s, nodes) + (cells > 1.0 ? std::exp(-36.0 * s * s) : 0.0);
 }
 
-Matrix Grid::coefficients() const {
+Matrix Grid::coefficients(Parallel& parallel) const {
   // In long double, once: what rounds here is in every entry of K.
   using Long = long double;
   using LongMatrix = Eigen::Matrix<Long, Eigen::Dynamic, Eigen::Dynamic>;
@@ -57,7 +57,7 @@ Matrix Grid::coefficients() const {
   }
   const Long s = static_cast<Long>(width) / static_cast<Long>(bandwidth);
   Matrix out((kReach + 1) * nodes, nodes);
-  for (Index d = 0; d <= kReach; ++d) {
+  parallel.each_striped(kReach + 1, 4, [&](Index d) {
     LongMatrix values(nodes, nodes);
     for (Index b = 0; b < nodes; ++b)
       for (Index a = 0; a < nodes; ++a) {
@@ -67,7 +67,7 @@ Matrix Grid::coefficients() const {
       }
     const LongMatrix block = transform * values * transform.transpose();
     out.middleRows(d * nodes, nodes) = block.cast<double>();
-  }
+  });
   return out;
 }
 

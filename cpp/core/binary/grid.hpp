@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/base/parallel.hpp"
 #include "core/base/samples.hpp"
 #include "core/base/sizes.hpp"
 #include "core/base/types.hpp"
@@ -55,7 +56,7 @@ struct Grid {
   double error() const;
   // Coefficients of the Gaussian between a cell and the kReach + 1 cells from itself upwards, one
   // above the other: ((kReach + 1) nodes, nodes). Row j of block d is the degree in the upper cell.
-  Matrix coefficients() const;
+  Matrix coefficients(Parallel& parallel) const;
 };
 
 // Chebyshev series, by T_a T_b = (T_(a+b) + T_|a-b|) / 2.

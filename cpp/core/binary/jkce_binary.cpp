@@ -84,7 +84,7 @@ double rows_square(const Cell& cell, const CellKernel& kernel, const Series& g) 
 
 CellJkce jkce_cells(const CellSums& sums, const LabelKernel& label, bool linear,
                     Parallel& parallel) {
-  const CellKernel kernel(sums, linear);
+  const CellKernel kernel(sums, linear, parallel);
   const double l = binary_label_parts(label).sum();
   const Matrix b = residual_series(sums, kernel);
   const Matrix g = kernel.apply(b, parallel);
@@ -106,7 +106,7 @@ JkceSums jkce_binary(const Grid& grid, const Samples& samples, const LabelKernel
   parallel.span(0.0, full ? 0.5 : 1.0);
   CellSums sums(grid, Depth::kValue);
   sums.add(samples, parallel);
-  const CellKernel kernel(sums, linear);
+  const CellKernel kernel(sums, linear, parallel);
   const double l = binary_label_parts(label).sum();
   const Matrix b = residual_series(sums, kernel);
   Matrix g = kernel.apply(b, parallel);

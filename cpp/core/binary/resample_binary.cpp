@@ -180,7 +180,7 @@ Matrix resample_binary(const Grid& grid, const Samples& weighted, bool linear, d
       Parallel alone;
       problem.compress(b.col(k));
       const Resample& resample = resamples[as_size(first + k)];
-      const double value = problem.form(problem.solve(b.col(k)), alone);
+      const double value = problem.form(problem.solve(b.col(k), alone), alone);
       statistics.row(first + k) << 2.0 * value, 2.0 * (value - resample.a_diagonal),
           2.0 * (problem.form(b.col(k), alone) - resample.k_diagonal) / (n * (n - 1.0));
     });
