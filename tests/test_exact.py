@@ -257,6 +257,20 @@ def test_the_debias_term_below_2000_rows(concentration, lam, rank, kernel, weigh
     assert abs(e.floor - direct.floor) <= slack
 
 
+def test_the_debias_term_where_rows_nearly_repeat():
+    # A cluster that differs by 1e-12 bandwidths, and rows far apart: every probe is off alike.
+    rng = np.random.default_rng(0)
+    q = rng.dirichlet(np.full(20, 0.5), 1700)
+    q[:1280] = q[0] + 1e-16 * rng.integers(0, 9, (1280, 20))
+    y = rng.integers(0, 20, 1700)
+    options = {"kernel": "laplace", "bandwidth": 3e-4}
+    e = ckce.estimate(y, q, method="exact", regularization=4.0, **options)
+    direct = solve(y, q, iterate=False, lam=4.0, full=True, **options)
+    assert e.debias_rank is not None
+    assert abs(e.value - e.debiased - direct.debias) <= e.debias_error <= 1e-5 * direct.debias
+    assert abs(e.floor - direct.floor) <= e.debias_error
+
+
 def test_the_factorisation_in_several_tiles():
     y, q = sample(900, 4)  # more than 3 tiles of 256 rows
     assert solve(y, q, iterate=False).value == pytest.approx(

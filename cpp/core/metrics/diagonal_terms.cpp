@@ -143,6 +143,12 @@ bool terms_to_first_order(const Gram& gram, const WeightedGram& weighted, const 
                           const Vector& w, const Panels& z, double ridge,
                           Preconditioner& preconditioner, Solution& solution, Parallel& parallel) {
   const auto missed = [&] { return preconditioner.factor().residual().dot(w); };  // tr E
+  // Where rows nearly repeat, all probes may be off alike, by up to 3e-6 (4 of 180 problems of
+  // studies/bounds.py): no error below half of kSmallShare is printed.
+  const auto accept = [&] {
+    solution.debias_error = std::max(solution.debias_error, 0.5 * kSmallShare * solution.debias);
+    return true;
+  };
   double most = kFirstTry * ridge;
   for (int tries = 0; tries < kMostTries; ++tries) {
     const auto few = [&] { return missed() <= most; };
@@ -156,7 +162,7 @@ bool terms_to_first_order(const Gram& gram, const WeightedGram& weighted, const 
     solution.debias = plain.dot(rows.norms) + solution.debias_error;
     solution.floor = plain.dot(rows.spreads) + e_ii.dot(rows.spreads) / (ridge * ridge);
     const double enough = kSmallShare * solution.debias;
-    if (solution.debias_error <= enough) return true;
+    if (solution.debias_error <= enough) return accept();
 
     auto rest = beyond_factor(weighted, preconditioner, z, ridge, parallel);
     if (!rest) return false;
@@ -168,7 +174,7 @@ bool terms_to_first_order(const Gram& gram, const WeightedGram& weighted, const 
     solution.debias = a_ii.dot(rows.norms) + debias.value;
     solution.floor = a_ii.dot(rows.spreads) + floor.value;
     solution.debias_error = std::max(debias.error, floor.error);
-    if (solution.debias_error <= enough) return true;
+    if (solution.debias_error <= enough) return accept();
     most = 0.7 * e_ii.sum() * enough / solution.debias_error;
   }
   return false;
