@@ -21,12 +21,13 @@ def _cpu():
     with contextlib.suppress(OSError):
         info = Path("/proc/cpuinfo").read_text()
         name = re.search(r"model name\s*:\s*(.+)", info)
+        family = re.search(r"cpu family\s*:\s*(.+)", info)  # virtual machines hide the model
         flags = re.search(r"flags\s*:\s*(.+)", info)
         widest = next(
             (w for w in ("avx512f", "avx2", "sse4_2") if flags and w in flags[1].split()), "?"
         )
         if name:
-            return f"{name[1]} ({widest})"
+            return f"{name[1]}, family {family[1] if family else '?'} ({widest})"
     return platform.processor() or platform.machine()
 
 
