@@ -174,27 +174,23 @@ OURS = {key: w.CHOLESKY if key == "cholesky" else w.OURS for key in w.WORKLOADS}
 
 # Why a target was missed where it was, by the start of its row.
 WHY = {
-    "two classes n=1,000,000 m=2, estimate": "2.4 on a Zen 4; the call is short, and best rounds vary",
-    "top 20 n=1,000,000 m=1000, float64": "NumPy sorts with AVX-512, whose units have 512 bits here; 10.8 on "
-    "a Zen 4",
+    "two classes n=1,000,000 m=2, estimate": "2.4 in the run before, on another EPYC; best rounds vary",
+    "top 20 n=1,000,000 m=1000, float64": "NumPy is 2.8 times as fast here as in the run before, on another EPYC, and our call twice; 10.8 there",
     "exact JKCE n=20,000 m=10, against blocked NumPy": "the best and the median round of NumPy differ "
     "by a third; exp and the tile products are all that is left of our call",
-    "fourier n=10,000 m=10 D=100, two threads": "a call of 6 ms; a thread starts in 0.1 ms, and checks and "
-    "the solve are serial",
+    "fourier n=10,000 m=10 D=100, two threads": "a call of 6 ms, of which checks and the solve are serial",
     "cholesky n=1,000,000 m=2, two threads": "page faults of the factor (185 MB)",
     "two classes n=1,000,000 m=2, two threads": "best rounds vary: 1.89 outside of this process",
     "two classes, skewed n=100,000 m=2, two threads": "checks, sorting and the certificate are serial, 1 ms "
     "of 8; 1.67 outside of this process",
     "exact n=5,000 m=10, two threads": "no single part of the profile is serial; 1.83 outside of this "
     "process, which also holds the threads of NumPy and PyTorch",
-    "exact 5,000 x 10: v3 / v4": "units of 512 bits: AVX-512 does twice the work of AVX2 in a cycle; 1.11 on a "
-    "Zen 4, whose units have 256",
-    "exact JKCE 20,000 x 10: v3 / v4": "units of 512 bits; 1.05 on a Zen 4",
-    "median / call": "the rest of the call gains more from units of 512 bits than the selection; 0.19 on a "
-    "Zen 4",
+    "exact 5,000 x 10: v3 / v4": "units of 512 bits: AVX-512 does twice the work of AVX2 in a cycle; 1.11 in the run before, on another EPYC",
+    "exact JKCE 20,000 x 10: v3 / v4": "units of 512 bits; 1.05 in the run before",
+    "median / call": "the rest of the call gains more from this CPU than the median; 0.19 and 0.21 in the runs before",
     "estimate / ckce, exact 2,000 x 10": "debias term and floor take a factor of up to 3 n / 10 columns "
     "and two more products with K; the value takes two products in all",
-    "exact 5,000 x 10, v2": "SSE has no fused multiply-add and two numbers in a register; 0.45 on a Zen 4",
+    "exact 5,000 x 10, v2": "SSE has no fused multiply-add and two numbers in a register; 0.45 in the run before",
     "exact JKCE 20,000 x 10, v2": "SSE has no fused multiply-add and two numbers in a register",
     "ckce 100 x 3, v3": "the core takes a third of the call; checks in Python and the median the rest",
     "exact 50,000 x 1000": "two products with K and a factor of 2000 columns are left: half of the five "
