@@ -618,7 +618,8 @@ def _takes(function, options):
 
 
 def _naming(options):
-    return ", ".join(f"{name}={value!r:.30}" for name, value in options.items())
+    address = re.compile(" at 0x[0-9A-Fa-f]+")  # another one in every process
+    return ", ".join(f"{k}={address.sub('', repr(value)):.30}" for k, value in options.items())
 
 
 def _bad_data():
