@@ -48,18 +48,15 @@ Vector value_per_class(const ConjugateGradients& v, const Panels& y, double ridg
   return per_class;
 }
 
-// None if one of the two systems takes more than `most` products.
-std::optional<Solution> ckce_by_iteration(const Kernel& kernel, const Samples& samples,
-                                          const LabelKernel& label, double ridge, double tol,
-                                          Index most, Index block_rank, bool full,
-                                          Parallel& parallel) {
-  const Points points = kernel.points(samples.probs, parallel);
-  const Gram gram{kernel, points};
+// Value and influence. None if one of the two systems takes more than `most` products.
+std::optional<Solution> solve_systems(const WeightedGram& weighted,
+                                      const Preconditioner& preconditioner, const Panels& q,
+                                      const Samples& samples, const LabelKernel& label,
+                                      double ridge, double tol, Index most, bool by_blocks,
+                                      bool full, Parallel& parallel) {
   const auto residuals = [&] {
-    return residual_panels(samples, points.q, label, [](double w) { return std::sqrt(w); });
+    return residual_panels(samples, q, label, [](double w) { return std::sqrt(w); });
   };
-  const WeightedGram weighted(gram, samples, parallel);
-  Preconditioner preconditioner(gram, samples, ridge, parallel, block_rank);
   const double round_off = 1e-15;
   const double enough = 1e-9;  // left of Y = W V in K Y, of which the influence is made
   // The influence is linear in rho, the value is not: where `tol` is loose, rho is solved for, too.
@@ -78,12 +75,9 @@ std::optional<Solution> ckce_by_iteration(const Kernel& kernel, const Samples& s
     solution.influence.resize(samples.n());
     for (Index i = 0; i < samples.n(); ++i) solution.influence[i] = v.row(i).dot(ky.row(i));
     finish_influence(solution.influence, samples, 2.0 * total_weight(samples) * ridge);
-    add_diagonal_terms(gram, weighted, samples, label, ridge, preconditioner, solution, parallel);
-    solution.bound =
-        finish_bound(solution.bound, solution.value, label, total_weight(samples), ridge);
     return solution;
   };
-  if (block_rank > 0) {
+  if (by_blocks) {
     BlockSolve solved(weighted, preconditioner, residuals(), ridge, tol, parallel);
     if (solved.done) {
       Solution solution;
@@ -156,6 +150,24 @@ std::optional<Solution> ckce_by_iteration(const Kernel& kernel, const Samples& s
     y.kx.data() += solve_rest(y.rest, enough * x_norm, solution).kx.data();
   }
   return finish(std::move(solution), v.x, y.kx);
+}
+
+std::optional<Solution> ckce_by_iteration(const Kernel& kernel, const Samples& samples,
+                                          const LabelKernel& label, double ridge, double tol,
+                                          Index most, Index block_rank, bool full,
+                                          Parallel& parallel) {
+  const Points points = kernel.points(samples.probs, parallel);
+  const Gram gram{kernel, points};
+  const WeightedGram weighted(gram, samples, parallel);
+  Preconditioner preconditioner(gram, samples, ridge, parallel, block_rank);
+  auto solution = solve_systems(weighted, preconditioner, points.q, samples, label, ridge, tol,
+                                most, block_rank > 0, full, parallel);
+  if (!solution || !full) return solution;
+  // The panels of both systems are gone: a larger factor takes their place.
+  add_diagonal_terms(gram, weighted, samples, label, ridge, preconditioner, *solution, parallel);
+  solution->bound =
+      finish_bound(solution->bound, solution->value, label, total_weight(samples), ridge);
+  return solution;
 }
 
 }  // namespace

@@ -26,8 +26,7 @@ FirstOrder::FirstOrder(const WeightedGram& weighted, const Preconditioner& preco
     : k_(std::min(leading, preconditioner.factor().d())),
       ridge_(ridge),
       parallel_(parallel),
-      b_(z.n(), k_ + z.width(), Panels::Unset()),
-      e_b_(z.n(), k_ + z.width(), Panels::Unset()) {
+      b_(z.n(), k_ + z.width(), Panels::Unset()) {
   Matrix xx;
   {
     const Panels first = preconditioner.first_columns(k_, parallel);
@@ -43,6 +42,7 @@ FirstOrder::FirstOrder(const WeightedGram& weighted, const Preconditioner& preco
   {
     Panels low(b_.n(), b_.width(), Panels::Unset());
     preconditioner.apply_factor(b_, low, parallel);
+    e_b_ = Panels(b_.n(), b_.width(), Panels::Unset());
     weighted.apply(b_, e_b_, parallel);
     e_b_.data() -= low.data();
   }

@@ -1,17 +1,18 @@
 // With K = G G' + E and W_0 = (G G' + ridge I)^-1, A_ii is split into three parts:
 //   |(G'G + ridge I)^-1 g_i|^2  of the factor of low rank,
-//   scale E_ii                  to first order in E, scale = 1 / (ridge + tr E / n)^2,
+//   C_ii                        what E changes to first order, see diagonal.hpp,
 //   the rest                    in the mean over probes z of random signs: E[(W z)_i (K W z)_i] is
 //                               A_ii, and the same z serve for the two parts that are known, so
 //                               that only what is left of them is noise.
-// Where a factorisation is at hand and more is asked for, all that E changes to first order is the
-// second part, see diagonal.hpp.
-// Of samples in groups the same with sum_g Tr R_g'A_gg R_g, and probes with E[z z'] = R_g R_g'.
+// C may be of any ridge: ridge + tr E / n is nearer to what the rest is where E is large.
+// Of samples in groups the same with sum_g Tr R_g'A_gg R_g, and probes with E[z z'] = R_g R_g'; C
+// is E / ridge^2 there.
 #include "core/metrics/diagonal_terms.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "core/base/random.hpp"
 #include "core/kernels/gram_product.hpp"
@@ -23,9 +24,15 @@ namespace ckce {
 namespace {
 
 constexpr Index kProbes = 16;
-constexpr Index kFewRows = 8192;  // up to which a factor of all that may be needed is small
-constexpr Index kLargestRank = 4096;
+constexpr Index kGramRows = 4096;  // up to which a factorisation serves where a factor does not
+constexpr Index kFewRows = 8192;   // up to which n / 3 columns are few
+constexpr Index kLargestRank = 2048;
 constexpr Index kProbeProducts = 20;  // of their solution: above, more columns cost less
+constexpr double kErrors = 3.0;       // standard errors of the mean over probes
+// With C = E / ridge^2 the noise is near 1/100 of that: it will do up to here times what is
+// allowed.
+constexpr double kPlainShare = 20.0;
+constexpr Index kMostLeading = 128;  // columns of the small space of FirstOrder
 
 // Where a factorisation is at hand, a factor must leave less to be used: with five standard errors
 // of 16 probes one of 6,000 terms is farther off.
@@ -33,7 +40,6 @@ constexpr double kSmallShare = 1e-5;
 constexpr double kSmallErrors = 5.0;
 constexpr double kFirstTry = 5.5e-3;  // tr E / ridge
 constexpr double kFar = 16.0;         // times what is wanted, and more columns will not do
-constexpr Index kLeading = 48;        // columns of the small space of FirstOrder
 constexpr int kMostTries = 2;
 constexpr Index kExactRows = 800;  // up to here it always serves
 
@@ -77,32 +83,49 @@ Panels probes(const Samples& samples, const Panels& q, const LabelKernel& label)
   return z;
 }
 
-// A sum over the rows in the mean over probes, and some standard errors of that mean.
+// A sum over the rows in the mean over probes, and so many standard errors of that mean.
 struct Mean {
   double value;
   double error;
 
-  explicit Mean(const Vector& sums, double errors = 3.0) : value(sums.mean()) {
+  Mean(const Vector& sums, double errors) : value(sums.mean()) {
     const double n = static_cast<double>(sums.size());
     error = errors * std::sqrt((sums.array() - value).square().sum() / (n * (n - 1.0)));
   }
 };
 
-// z_i (A - A_0) z_i, row by row. After the last product with K the preconditioner takes one more
-// step, to which G G' is K: what is left then is in the ratio of the steps before. None if that
-// takes too many products. (n, kProbes)
-std::optional<Panels> beyond_factor(const WeightedGram& weighted,
+// z_i (A - A_0) z_i, row by row, (n, kProbes), and about how far their sums may be off.
+struct Beyond {
+  Panels rest;
+  double error;
+};
+
+// `missed` is what E changes to first order. Every product with K leaves |E| / ridge of what was
+// left before: the steps show that share from the second on, and the first, of random signs, shows
+// |E|_F / (sqrt(n) ridge). After the last product the preconditioner takes one more step, to which
+// G G' is K. None if it takes too many products until at most `most` is left.
+std::optional<Beyond> beyond_factor(const WeightedGram& weighted,
                                     const Preconditioner& preconditioner, const Panels& z,
-                                    double ridge, Parallel& parallel) {
-  const double norm = z.data().norm();
-  double before = norm;
+                                    double ridge, double missed, double most, Parallel& parallel) {
+  const double root_n = std::sqrt(static_cast<double>(z.n()));
+  double before = z.data().norm();
+  double first = 0.0;
+  double share = 0.0;
+  double error = missed;
   const ConjugateGradients solved(
       weighted, preconditioner, z, ridge, parallel,
       [&](const auto& cg) {
+        if (cg.iterations == 0) return false;
         const double left = cg.rest.data().norm();
-        const double next = left * std::min(left / before, 1.0);
+        if (cg.iterations == 1) {
+          first = left;
+          error = missed * std::min(root_n * left / before, 1.0);
+        } else {
+          share = std::min(std::max(share, left / before), 1.0);
+          error = missed * share * left / first;
+        }
         before = left;
-        return cg.iterations > 0 && next <= 1e-7 * norm;
+        return error <= most;
       },
       kProbeProducts);
   if (!solved.done) return std::nullopt;
@@ -113,18 +136,23 @@ std::optional<Panels> beyond_factor(const WeightedGram& weighted,
   rest.data().array() *= (solved.kx.data() + solved.rest.data() - ridge * some.data()).array();
   preconditioner.apply(z, some, parallel);  // G G'W_0 z = z - ridge W_0 z
   rest.data().array() -= some.data().array() * (z.data() - ridge * some.data()).array();
-  return rest;
+  return Beyond{std::move(rest), error};
 }
 
-// scale E z
+// E z / root^2
 Panels times_e(const WeightedGram& weighted, const Preconditioner& preconditioner, const Panels& z,
-               double scale, Parallel& parallel) {
+               double root, Parallel& parallel) {
   Panels ez(z.n(), z.width(), Panels::Unset());
   Panels low(z.n(), z.width(), Panels::Unset());
   weighted.apply(z, ez, parallel);
   preconditioner.apply_factor(z, low, parallel);
-  ez.data() = scale * (ez.data() - low.data());
+  ez.data() = (ez.data() - low.data()) / (root * root);
   return ez;
+}
+
+// rest_ik -= z_ik (C z)_ik
+void subtract_forms(Panels& rest, const Panels& z, const Panels& cz) {
+  rest.data().array() -= z.data().array() * cz.data().array();
 }
 
 // sum_i weights_i rest_ik for every probe k
@@ -136,46 +164,89 @@ Vector weigh(const Panels& rest, const Vector& weights) {
   return sums;
 }
 
-// From a factor of at most 3 n / 10 columns, with all of the first order and the rest in the mean
-// over probes, if that is right to kSmallShare: what is not known is near tr E / ridge of what the
-// factor misses. O(n rank^2) and three products with K, at most kMostTries times.
-bool terms_to_first_order(const Gram& gram, const WeightedGram& weighted, const RowNorms& rows,
-                          const Vector& w, const Panels& z, double ridge,
-                          Preconditioner& preconditioner, Solution& solution, Parallel& parallel) {
+// Debias term and floor from the factor as it is. True if they are right to `share` of the term, in
+// so many standard errors of the mean over probes. O(n rank^2) and three products with K, at least.
+bool add_terms(const WeightedGram& weighted, const Samples& samples, const RowNorms& rows,
+               const Panels& z, double ridge, double share, double errors,
+               const Preconditioner& preconditioner, Solution& solution, Parallel& parallel) {
+  const Cholesky& factor = preconditioner.factor();
+  const Vector e_ii = factor.residual().cwiseProduct(weights_of(samples, 0, samples.n()));
+  const double root = ridge + e_ii.mean();
+  const Vector plain = preconditioner.diagonal(parallel);
+  const Vector a_ii = plain + e_ii / (root * root);
+  const double missed = e_ii.dot(rows.norms.cwiseMax(rows.spreads)) / (root * root);
+  solution.debias_rank = factor.d();
+  solution.debias = a_ii.dot(rows.norms);
+  solution.floor = a_ii.dot(rows.spreads);
+  solution.debias_error = missed;
+  const double enough = share * solution.debias;
+  if (missed <= enough || factor.exhausted()) return missed <= enough;
+
+  auto beyond = beyond_factor(weighted, preconditioner, z, ridge, missed, 0.1 * enough, parallel);
+  if (!beyond) return false;
+  Vector known = a_ii;
+  if (missed <= kPlainShare * enough) {
+    subtract_forms(beyond->rest, z, times_e(weighted, preconditioner, z, root, parallel));
+  } else {
+    const Index leading = std::min(32 + 3 * samples.m() / 4, kMostLeading);
+    const FirstOrder first(weighted, preconditioner, leading, z, root, parallel);
+    subtract_forms(beyond->rest, z, first.apply());
+    known = plain + first.diagonal(e_ii);
+  }
+  const Mean debias(weigh(beyond->rest, rows.norms), errors);
+  const Mean floor(weigh(beyond->rest, rows.spreads), errors);
+  solution.debias = known.dot(rows.norms) + debias.value;
+  solution.floor = known.dot(rows.spreads) + floor.value;
+  solution.debias_error = std::max(debias.error, floor.error) + beyond->error;
+  return solution.debias_error <= enough;
+}
+
+// The same of samples in groups; `form` is sum_g Tr R_g'K_gg R_g.
+bool add_group_term(const WeightedGram& weighted, const Samples& samples, const LabelKernel& label,
+                    double form, const Panels& z, double ridge,
+                    const Preconditioner& preconditioner, Solution& solution, Parallel& parallel) {
+  const Cholesky& factor = preconditioner.factor();
+  const Vector w = weights_of(samples, 0, samples.n());
+  const double e = factor.residual().dot(w);
+  const double root = ridge + e / static_cast<double>(samples.n());
+  const double scale = 1.0 / (root * root);
+  const double left = form - w.dot(within_groups(factor, samples, label, parallel));
+  const double missed = scale * std::max(left, 0.0);
+  solution.debias_rank = factor.d();
+  solution.debias =
+      debias_by_group(factor, samples, label, preconditioner.solver(), parallel) + missed;
+  solution.floor = kNoFloor;
+  solution.debias_error = missed;
+  const double enough = kDebiasShare * solution.debias;
+  if (missed <= enough || factor.exhausted()) return missed <= enough;
+
+  auto beyond = beyond_factor(weighted, preconditioner, z, ridge, missed, 0.1 * enough, parallel);
+  if (!beyond) return false;
+  subtract_forms(beyond->rest, z, times_e(weighted, preconditioner, z, root, parallel));
+  const Mean debias(weigh(beyond->rest, Vector::Ones(samples.n())), kErrors);
+  solution.debias += debias.value;
+  solution.debias_error = debias.error + beyond->error;
+  return solution.debias_error <= enough;
+}
+
+// From a factor of at most 3 n / 10 columns, if that is right to kSmallShare: what is not known is
+// near tr E / ridge of what the factor misses. At most kMostTries times add_terms.
+bool add_small_terms(const Gram& gram, const WeightedGram& weighted, const Samples& samples,
+                     const LabelKernel& label, const RowNorms& rows, double ridge,
+                     Preconditioner& preconditioner, Solution& solution, Parallel& parallel) {
+  const Panels z = probes(samples, gram.points.q, label);
+  const Vector w = weights_of(samples, 0, samples.n());
   const auto missed = [&] { return preconditioner.factor().residual().dot(w); };  // tr E
-  // Where rows nearly repeat, all probes may be off alike, by up to 3e-6 (4 of 180 problems of
-  // studies/bounds.py): no error below half of kSmallShare is printed.
-  const auto accept = [&] {
-    solution.debias_error = std::max(solution.debias_error, 0.5 * kSmallShare * solution.debias);
-    return true;
-  };
   double most = kFirstTry * ridge;
   for (int tries = 0; tries < kMostTries; ++tries) {
     const auto few = [&] { return missed() <= most; };
     if (missed() > kFar * most ||
         !preconditioner.extend_until(gram, 3 * w.size() / 10, few, parallel))
       return false;
-    const Vector e_ii = preconditioner.factor().residual().cwiseProduct(w);
-    const Vector plain = preconditioner.diagonal(parallel);
-    solution.debias_rank = preconditioner.factor().d();
-    solution.debias_error = e_ii.dot(rows.norms) / (ridge * ridge);
-    solution.debias = plain.dot(rows.norms) + solution.debias_error;
-    solution.floor = plain.dot(rows.spreads) + e_ii.dot(rows.spreads) / (ridge * ridge);
-    const double enough = kSmallShare * solution.debias;
-    if (solution.debias_error <= enough) return accept();
-
-    auto rest = beyond_factor(weighted, preconditioner, z, ridge, parallel);
-    if (!rest) return false;
-    const FirstOrder first(weighted, preconditioner, kLeading, z, ridge, parallel);
-    rest->data().array() -= z.data().array() * first.apply().data().array();
-    const Vector a_ii = plain + first.diagonal(e_ii);
-    const Mean debias(weigh(*rest, rows.norms), kSmallErrors);
-    const Mean floor(weigh(*rest, rows.spreads), kSmallErrors);
-    solution.debias = a_ii.dot(rows.norms) + debias.value;
-    solution.floor = a_ii.dot(rows.spreads) + floor.value;
-    solution.debias_error = std::max(debias.error, floor.error);
-    if (solution.debias_error <= enough) return accept();
-    most = 0.7 * e_ii.sum() * enough / solution.debias_error;
+    if (add_terms(weighted, samples, rows, z, ridge, kSmallShare, kSmallErrors, preconditioner,
+                  solution, parallel))
+      return true;
+    most = 0.7 * missed() * kSmallShare * solution.debias / solution.debias_error;
   }
   return false;
 }
@@ -187,56 +258,36 @@ void add_diagonal_terms(const Gram& gram, const WeightedGram& weighted, const Sa
                         Solution& solution, Parallel& parallel) {
   const Index n = samples.n();
   const RowNorms rows(samples, gram.points.q, label);
-  const Vector w = weights_of(samples, 0, n);
-  if (n <= kFactorisationLimit) {
-    if (n > kExactRows && !samples.groups &&
-        terms_to_first_order(gram, weighted, rows, w, probes(samples, gram.points.q, label), ridge,
-                             preconditioner, solution, parallel))
-      return;
+  const auto by_factorisation = [&] {
     add_gram_terms(whole_gram(gram, parallel), samples, label, ridge, solution, parallel);
     solution.debias_rank = n;
     solution.debias_error = 0.0;
+  };
+  if (n <= kFactorisationLimit) {
+    if (n <= kExactRows || samples.groups ||
+        !add_small_terms(gram, weighted, samples, label, rows, ridge, preconditioner, solution,
+                         parallel))
+      by_factorisation();
     return;
   }
-  const double form = samples.groups ? w.dot(within_groups(gram, samples, label, parallel)) : 0.0;
-  const Index most = std::min(
-      {n <= kFewRows ? kLargestRank : std::max<Index>(512, 2 * samples.m()), kLargestRank, n});
   const Panels z = probes(samples, gram.points.q, label);
+  const double form =
+      samples.groups ? weights_of(samples, 0, n).dot(within_groups(gram, samples, label, parallel))
+                     : 0.0;
+  const Index most =
+      std::min(n <= kFewRows ? n / 3 : std::max<Index>(512, 2 * samples.m()), kLargestRank);
+  const Cholesky& factor = preconditioner.factor();
   for (;;) {
-    const Cholesky& factor = preconditioner.factor();
-    const Vector e_ii = factor.residual().cwiseProduct(w);
-    const double root = ridge + e_ii.sum() / static_cast<double>(n);
-    const double scale = 1.0 / (root * root);
-    solution.debias_rank = factor.d();
-    double left;
-    if (samples.groups) {
-      solution.debias = debias_by_group(factor, samples, label, preconditioner.solver(), parallel);
-      solution.floor = kNoFloor;
-      left = form - w.dot(within_groups(factor, samples, label, parallel));
-    } else {
-      const Vector a_ii = preconditioner.diagonal(parallel);
-      solution.debias = a_ii.dot(rows.norms);
-      solution.floor = a_ii.dot(rows.spreads) + scale * e_ii.dot(rows.spreads);
-      left = e_ii.dot(rows.norms);
-    }
-    const double missed = scale * std::max(left, 0.0);
-    solution.debias += missed;
-    solution.debias_error = missed;
-    if (missed <= kDebiasShare * solution.debias || factor.exhausted()) return;
-
-    if (auto rest = beyond_factor(weighted, preconditioner, z, ridge, parallel)) {
-      rest->data().array() -=
-          z.data().array() * times_e(weighted, preconditioner, z, scale, parallel).data().array();
-      const Mean debias(weigh(*rest, samples.groups ? Vector::Ones(n) : rows.norms));
-      const Mean floor(weigh(*rest, rows.spreads));
-      solution.debias += debias.value;
-      solution.floor += floor.value;
-      solution.debias_error = samples.groups ? debias.error : std::max(debias.error, floor.error);
-    }
-    if (solution.debias_error <= kDebiasShare * solution.debias || factor.d() >= most) return;
-    preconditioner.extend(gram, std::min(std::max<Index>(2 * factor.d(), 128), most), 0.0,
-                          parallel);
+    const bool right = samples.groups ? add_group_term(weighted, samples, label, form, z, ridge,
+                                                       preconditioner, solution, parallel)
+                                      : add_terms(weighted, samples, rows, z, ridge, kDebiasShare,
+                                                  kErrors, preconditioner, solution, parallel);
+    if (right || factor.exhausted()) return;
+    if (factor.d() >= most) break;
+    const Index next = std::max<Index>(2 * factor.d(), 128);
+    preconditioner.extend(gram, 5 * next >= 4 * most ? most : next, 0.0, parallel);
   }
+  if (n <= kGramRows) by_factorisation();
 }
 
 }  // namespace ckce

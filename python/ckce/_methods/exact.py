@@ -75,13 +75,15 @@ class Exact(Method):
             iteration = max(iteration, 11 * panels + n * columns + 4 * columns**2)
         if not full:
             return iteration
-        if (
-            n <= _core.FACTORISATION_LIMIT
-        ):  # which serves the debias term if 3 n / 10 columns do not
-            helper = max(helper, n * (3 * n // 10))
-            return max(iteration, 9 * panels + helper + price_of_gram(n, rows.n_threads, full))
-        rank = min(4096 if n <= 8192 else max(512, 2 * m), 4096, n)
-        return max(iteration, 9 * panels + n * (rank + 144) + 4 * rank**2)
+        gram = price_of_gram(n, rows.n_threads, full)  # if no factor serves the debias term
+        if n <= _core.FACTORISATION_LIMIT:
+            return max(iteration, 2 * panels + max(helper, n * (3 * n // 10)) + gram)
+        rank = min(n // 3 if n <= 8192 else max(512, 2 * m), 2048)
+        probes = 64 + 3 * min(32 + 3 * m // 4, 128)  # and a small space beside them
+        factor = 2 * panels + n * (rank + probes) + 4 * rank**2
+        if n > 4096:
+            return max(iteration, factor)
+        return max(iteration, factor, 2 * panels + n * rank + gram)
 
     def words(self, metric: str, n: int, m: int, seed: int) -> dict[str, str]:
         tolerant = metric != "jkce" and m != 2 and iterates(n, m)
