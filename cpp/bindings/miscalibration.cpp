@@ -2,6 +2,7 @@
 
 #include "bindings/arrays.hpp"
 #include "bindings/call.hpp"
+#include "core/metrics/correction.hpp"
 
 namespace ckce {
 

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/random.hpp"
 #include "core/binary/line_nodes.hpp"
 #include "core/features/block.hpp"
 #include "core/linalg/lower_triangle.hpp"
@@ -196,28 +195,6 @@ Matrix invert_shapes(const Matrix& left, const Vector& squares) {
   return inverted;
 }
 
-// v_i = V_i'r_i. (rows, kShapes)
-Matrix scores_of(const Matrix& v, const In& r) {
-  Matrix out(r.rows(), kShapes);
-  for (Index l = 0; l < kShapes; ++l)
-    out.col(l) = v.middleCols(l * r.cols(), r.cols()).cwiseProduct(r).rowwise().sum();
-  return out;
-}
-
-// The same with x turned into V.
-Matrix shape_scores(Matrix& x, const In& phi, const Smoother& smoother, const In& r) {
-  add_product(x, -1.0, phi, smoother.spread);
-  return scores_of(x, r);
-}
-
-// sum_l shape_l fit_l
-Matrix fitted_shapes(const Matrix& x, const Vector& fit) {
-  const Index m = x.cols() / kShapes;
-  Matrix out = fit[0] * x.leftCols(m);
-  for (Index l = 1; l < kShapes; ++l) out += fit[l] * x.middleCols(l * m, m);
-  return out;
-}
-
 // Sums of one group while its rows come by: Z_g'R_g, Z_g'1, V_g'R_g and N_g, z by `root`.
 struct GroupSums {
   GroupSums(Index d, Index m)
@@ -250,7 +227,7 @@ void visit_groups(const Features& features, const Samples& samples, const Smooth
     features.fill_rows(rows.rows, rows.q, phi);
     Matrix x = shapes(rows.q);
     rows.turn_into_residuals();
-    const Matrix v = shape_scores(x, phi, smoother, rows.q);
+    const Matrix v = shape_scores(x, phi, smoother.spread, rows.q);
     const Matrix z = product(phi, smoother.root);
     for (Index row = 0; row < count;) {
       const Index size = std::min(count - row, groups.begin(group + 1) - (at + row));
@@ -315,7 +292,7 @@ Vector influence_of(const Fit& fit, const In& phi, const In& r, const Matrix& e,
 
 // r_i'A_ii r_i; x becomes V.
 Vector own_share(const In& phi, Matrix& x, const In& r, const Smoother& smoother) {
-  const Matrix v = shape_scores(x, phi, smoother, r);
+  const Matrix v = shape_scores(x, phi, smoother.spread, r);
   const Vector a = product(phi, smoother.root).rowwise().squaredNorm();
   return a.cwiseProduct(r.rowwise().squaredNorm()) +
          product(v, smoother.inverse).cwiseProduct(v).rowwise().sum();
@@ -389,21 +366,6 @@ double look_again(const LineSections& sections, const LineNodes& nodes, const Sa
 
 }  // namespace
 
-Matrix shapes(const In& q) {
-  const Index m = q.cols();
-  Matrix x(q.rows(), kShapes * m);
-  x.leftCols(m) = q.cwiseMax(0.0).cwiseSqrt();
-  x.middleCols(m, m) = q.cwiseAbs2();
-  x.rightCols(m).setOnes();
-  for (Index l = 0; l < kShapes; ++l) {
-    auto shape = x.middleCols(l * m, m);
-    const Vector sums = shape.rowwise().sum();
-    shape.array().colwise() /= sums.array();
-    shape -= q;
-  }
-  return x;
-}
-
 Miscalibration miscalibration(const Features& features, const Samples& samples,
                               Parallel& parallel) {
   const Index m = samples.m();
@@ -456,147 +418,6 @@ Miscalibration miscalibration(const Features& features, const Samples& samples,
   const double mean = found.influence.dot(w) / sums.weight;
   found.influence = (scale * (found.influence.array() - mean)).matrix();
   return found;
-}
-
-Matrix correction(const Features& features, const Probs& probs, const Matrix& coefficients,
-                  const Vector& fit, Parallel& parallel) {
-  Matrix out(probs.n, probs.m);
-  parallel.each_piece(probs.n, kBlock, [&](Index begin, Index rows) {
-    Matrix q(rows, probs.m);
-    probs.load(begin, rows, q);
-    Matrix phi(rows, features.d());
-    features.fill(begin, q, phi);
-    Matrix sum = product(phi, coefficients);
-    if (fit.size() > 0) sum += fitted_shapes(shapes(q), fit);
-    out.middleRows(begin, rows) = sum;
-  });
-  return out;
-}
-
-Matrix own_correction(const Features& features, const Samples& samples, const Miscalibration& found,
-                      Parallel& parallel) {
-  Matrix out(samples.n(), samples.m());
-  parallel.each(count_pieces(samples.n(), kBlock), [&] {
-    return [&, block = Block<double>(features, std::min(kBlock, samples.n()))](Index task) mutable {
-      block.load(samples, task * kBlock);
-      Matrix x = shapes(block.q());
-      Matrix f = fitted_shapes(x, found.fit);
-      block.turn_into_residuals();
-      add_product(f, 1.0, block.phi(), found.coefficients);
-      const Matrix v = shape_scores(x, block.phi(), found.smoother, block.q());
-      const Matrix gv = product(v, found.smoother.inverse);  // A_ii r_i = a_i r_i + V_i G v_i
-      const Vector a = product(block.phi(), found.smoother.root).rowwise().squaredNorm();
-      for (Index l = 0; l < kShapes; ++l)
-        f -= gv.col(l).asDiagonal() * x.middleCols(l * samples.m(), samples.m());
-      f -= a.asDiagonal() * block.q();
-      out.middleRows(block.begin, block.rows) =
-          (1.0 - a.array()).inverse().matrix().asDiagonal() * f;
-    };
-  });
-  return out;
-}
-
-namespace {
-
-// +-1 for each draw; the same for all rows of a group.
-void draw_signs(std::uint64_t seed, Index unit, Eigen::Ref<Vector> signs) {
-  SplitMix64 stream(SplitMix64(seed ^ SplitMix64(static_cast<std::uint64_t>(unit)).bits()).bits());
-  std::uint64_t bits = 0;
-  for (Index b = 0; b < signs.size(); ++b) {
-    if (b % 64 == 0) bits = stream.bits();
-    signs[b] = (bits >> (b % 64)) & 1U ? 1.0 : -1.0;
-  }
-}
-
-std::vector<Index> units_of(const Samples& samples) {
-  std::vector<Index> units(as_size(samples.n()));
-  for (Index i = 0; i < samples.n(); ++i) units[as_size(i)] = i;
-  if (samples.groups)
-    for (Index g = 0; g < samples.groups->count(); ++g)
-      for (const Index row : samples.groups->rows(g)) units[as_size(row)] = g;
-  return units;
-}
-
-}  // namespace
-
-CorrectionErrors correction_errors(const Features& features, const Samples& samples,
-                                   const Miscalibration& found, const Probs& at, Index draws,
-                                   std::uint64_t seed, Parallel& parallel) {
-  const Index m = samples.m();
-  const Smoother& smoother = found.smoother;
-  Matrix q(at.n, m);
-  at.load(0, at.n, q);
-  Matrix phi(at.n, features.d());
-  features.fill(0, q, phi);
-  const Matrix z_at = product(phi, smoother.root);
-  Matrix v_at = shapes(q);  // V at the predictions that are asked for
-  add_product(v_at, -1.0, phi, smoother.spread);
-  const std::vector<Index> units = units_of(samples);
-
-  CorrectionErrors result{Matrix::Zero(at.n * m, draws), Matrix::Zero(at.n, m),
-                          Matrix::Zero(at.n, m), Matrix::Zero(at.n, m)};
-  Matrix& errors = result.draws;
-  Matrix scores = Matrix::Zero(kShapes, draws);
-  Vector scores_again = Vector::Zero(kShapes);
-  Matrix squares = Matrix::Zero(at.n, m), fourths = squares;
-  parallel.each(count_pieces(samples.n(), kBlock), [&] {
-    return [&, block = Block<double>(features, std::min(kBlock, samples.n()))](Index task) mutable {
-      block.load(samples, task * kBlock);
-      Matrix x = shapes(block.q());
-      const Matrix spreads =
-          block.weights.asDiagonal() * (block.q() - block.q().cwiseAbs2()).cwiseMax(0.0);
-      Matrix fitted = fitted_shapes(x, found.fit);
-      add_product(fitted, 1.0, block.phi(), found.coefficients);
-      block.turn_into_residuals();
-      Matrix e = block.q() - fitted;
-      fitted = block.weights.asDiagonal() * fitted;
-      const Matrix z = product(block.phi(), smoother.root);
-      // What a row leaves without its own label; a copy of weight w varies by sqrt(w).
-      const Vector scale =
-          (samples.groups ? block.weights : Vector(block.weights.cwiseSqrt())).array() /
-          (1.0 - z.rowwise().squaredNorm().array());
-      e = scale.asDiagonal() * e;
-      const Matrix v = shape_scores(x, block.phi(), smoother, e);
-      Matrix signs(draws, block.rows);
-      for (Index i = 0; i < block.rows; ++i)
-        draw_signs(seed, units[as_size(block.begin + i)], signs.col(i));
-      const Matrix signs_by_row = signs.transpose();
-      Matrix near = Matrix::Zero(at.n, block.rows);  // A1 between those asked for and these rows
-      add_product_nt(near, 1.0, z_at, z);
-      const Matrix again = product(near, fitted);
-      Matrix part(at.n, draws);
-      Matrix of_block(at.n * m, draws);
-      for (Index j = 0; j < m; ++j) {
-        part.setZero();
-        add_product(part, 1.0, near * e.col(j).asDiagonal(), signs_by_row);
-        of_block.middleRows(j * at.n, at.n) = part;
-      }
-      const Matrix score_part = product_tn(v, signs_by_row);
-      const Vector score_again = scores_of(x, fitted).colwise().sum().transpose();
-      near = near.cwiseAbs2().eval();
-      const Matrix variance = product(near, spreads), square = product(near, e.cwiseAbs2());
-      near = near.cwiseAbs2().eval();
-      const Matrix fourth =
-          product(near, block.weights.cwiseMax(1e-300).cwiseInverse().asDiagonal() *
-                            e.cwiseAbs2().cwiseAbs2());
-      parallel.in_turn(task, [&] {
-        errors += of_block;
-        result.variance += variance;
-        result.again += again;
-        squares += square;
-        fourths += fourth;
-        scores += score_part;
-        scores_again += score_again;
-      });
-    };
-  });
-  const Matrix fits = product(smoother.inverse, scores);
-  for (Index j = 0; j < m; ++j)
-    for (Index l = 0; l < kShapes; ++l)
-      errors.middleRows(j * at.n, at.n) += v_at.col(l * m + j) * fits.row(l);
-  result.again += fitted_shapes(v_at, smoother.inverse * scores_again);
-  result.freedom = 2.0 * squares.array().square() / fourths.array().max(1e-300);
-  return result;
 }
 
 }  // namespace ckce

@@ -10,20 +10,13 @@
 // |R|^2 - min_c |(I - H)(R - Xc)|^2 over N, whose derivative gives the influence.
 #pragma once
 
-#include <cstdint>
-
 #include "core/base/groups.hpp"
 #include "core/base/parallel.hpp"
 #include "core/base/samples.hpp"
 #include "core/features/features.hpp"
+#include "core/metrics/shapes.hpp"
 
 namespace ckce {
-
-constexpr Index kShapes = 3;
-
-// sqrt(q), q^2 and 1, each divided by its sum, minus q: what flatter, sharper and uniform
-// predictions would change. (rows, kShapes m), shape after shape
-Matrix shapes(const In& q);
 
 // How much of a row's neighbours to look at; nothing in it depends on labels.
 struct Smoother {
@@ -46,28 +39,5 @@ struct Miscalibration {
 
 // O(n d (d + kShapes m) + d^3)
 Miscalibration miscalibration(const Features& features, const Samples& samples, Parallel& parallel);
-
-// The correction at other predictions. (rows, m)
-Matrix correction(const Features& features, const Probs& probs, const Matrix& coefficients,
-                  const Vector& fit, Parallel& parallel);
-// The same at the sample's own rows, each without its own label: (f_i - A_ii r_i) / (1 - a_i).
-Matrix own_correction(const Features& features, const Samples& samples, const Miscalibration& found,
-                      Parallel& parallel);
-
-// How far the correction at other predictions may be off.
-struct CorrectionErrors {
-  Matrix draws;     // (rows m, draws), a draw is a column of the correction in column order: rows
-                    // (groups) change their sign at random
-  Matrix variance;  // (rows, m), of labels drawn from the predictions: what no residual shows where
-                    // a class is rare
-  Matrix again;     // (rows, m), the correction of a sample whose residuals are the correction: it
-                    // differs from the correction as that does from the truth, to first order
-  Matrix freedom;   // (rows, m), degrees of freedom of the drawn variance, 2 (sum e^2)^2 / sum e^4
-};
-
-// O(n rows m draws)
-CorrectionErrors correction_errors(const Features& features, const Samples& samples,
-                                   const Miscalibration& found, const Probs& at, Index draws,
-                                   std::uint64_t seed, Parallel& parallel);
 
 }  // namespace ckce
