@@ -46,6 +46,20 @@ def test_ckce_and_jkce(reduction, kernel, method):
         assert ckce.jkce(y, q, estimator=estimator, **options) == close(expected, rel=1e-7)
 
 
+@pytest.mark.parametrize("function", [ckce.ckce, ckce.estimate, ckce.jkce])
+@pytest.mark.parametrize("method", [ckce.Cholesky(rank=60), ckce.Landmarks(60)])
+def test_no_class_gets_the_features_of_another_one(function, method):
+    # Rows of one class are freed before those of the next are made, often at the same address.
+    options = {"reduction": "class_wise", "bandwidth": 0.4}
+    for seed in range(20):
+        y, q = sample(m=4 + seed % 3, seed=seed)
+        parts = [reference.one_vs_rest(y, q, j) for j in range(q.shape[1])]  # all live at once
+        alone = [float(function(*part, method=method, bandwidth=0.4)) for part in parts]
+        for _ in range(3):
+            value = float(function(y, q, method=method, **options))
+            assert value == close(np.mean(alone))
+
+
 @pytest.mark.parametrize("reduction", ["top_label", "class_wise"])
 def test_estimate(reduction):
     y, q = sample(seed=1)

@@ -61,8 +61,11 @@ class Problem:
     label_kernel: LabelKernel | None
     seed: int
     n_threads: int
-    #: The first and the last feature map, which CKCE, JKCE and the test of one problem share.
-    cache: dict[Any, _core.Features] = field(default_factory=dict, compare=False, repr=False)
+    #: The first and the last feature map, which CKCE, JKCE and the test of one problem share; each
+    #: with the rows that it was made for, or other rows might get their `id`.
+    cache: dict[Any, tuple[Any, _core.Features]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
     #: The smoother of `miscalibration`, which a witness of the same rows shares.
     smoothed: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
@@ -118,8 +121,8 @@ class Problem:
             assert made is not None
             for other in list(self.cache)[1:]:  # the first is the problem's own
                 del self.cache[other]
-            self.cache[key] = made
-        return self.cache[key]
+            self.cache[key] = rows.probs, made
+        return self.cache[key][1]
 
     def of_jkce(self) -> Problem:
         """JKCE of the same data, by the same method, kernel and bandwidth."""
