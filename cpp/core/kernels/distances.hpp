@@ -80,7 +80,9 @@ void tile_of(const double* a, const double* b, Index m, MatrixRef out, End end) 
   } while (f < m);
 }
 
-constexpr double kLeastExponent = -708.0;  // its exp is about 3e-308; less would not be normal
+// Its exp is 1e-100, nothing beside k = 1. From less, products with K would be below 2e-308, where
+// many CPUs take a hundred times as long.
+constexpr double kLeastExponent = -230.0;
 
 // column -> exp(column) for kLeastExponent <= x <= 0, to 2 units in the last place: 2^k p(r) with
 // x = k log 2 + r, |r| <= log(2) / 2. p has the least relative error, 1.1e-17, of all polynomials
