@@ -27,6 +27,8 @@ CELLS = [
     ("estimate", "exact", 4000, 5000),
     ("ckce", "exact", 20_000, 100),
     ("estimate", "exact", 20_000, 100),
+    ("ckce", "exact", 50_000, 10),
+    ("estimate", "exact", 50_000, 10),
     ("ckce", "exact", 8000, 1000),
     ("estimate", "exact", 8000, 1000),
     ("estimate", "exact", 1_000_000, 2),
@@ -82,9 +84,9 @@ def measure(function, method, n, m):
     y = rng.integers(0, m, n)
     asked = ckce.Cholesky(rank=500, pivoting="random") if "rank" in method else method
     data = {"a": q, "b": q[::-1].copy()} if function == "compare" else q
-    few = {name: rows[:10] for name, rows in data.items()} if function == "compare" else q[:10]
+    few = np.full((10, 3), 1 / 3)
     call = partial(getattr(ckce, function), method=asked, bandwidth=0.5)
-    call(y[:10], few)
+    call(np.arange(10) % 3, {"a": few, "b": few} if function == "compare" else few)
     asked_for = Largest()
     prices.SMALL, prices.available_memory = 0.0, lambda: asked_for
     before = memory("VmRSS")

@@ -170,11 +170,15 @@ Matrix RidgeSolver::root_of_square(Parallel& parallel) const {
   if (size() == 0) return {};
   if (factor_.diagonal().maxCoeff() > std::sqrt(kLargestCondition) * factor_.diagonal().minCoeff())
     return {};
-  const Matrix l = factor_.triangularView<Eigen::Lower>();
-  Matrix l_l = Matrix::Zero(size(), size());
-  add_gram(l_l, l);
-  const RidgeSolver inner(std::move(l_l), 0.0, parallel);
-  const Matrix p = product(l, Matrix(inner.factor_.triangularView<Eigen::Lower>()));
+  Matrix p;
+  {  // four of these matrices at a time
+    const Matrix l = factor_.triangularView<Eigen::Lower>();
+    Matrix l_l = Matrix::Zero(size(), size());
+    add_gram(l_l, l);
+    Matrix s = std::move(RidgeSolver(std::move(l_l), 0.0, parallel).factor_);
+    s.triangularView<Eigen::StrictlyUpper>().setZero();
+    p = product(l, s);
+  }
   Matrix j = Matrix::Zero(size(), size());
   parallel.each_piece(size(), kSolveColumns, [&](Index begin, Index columns) {
     const Index below = size() - begin;

@@ -8,7 +8,7 @@ from ckce._input.choices import ORDERS, Choices, join_choices
 from ckce._input.files import is_standard_output, write_file
 from ckce._input.groups import LEAST_GROUPS
 from ckce._input.kernels import Kernel, KernelLike, check_kernel, check_named_kernel
-from ckce._input.memory import SMALL, available_memory, check_memory
+from ckce._input.memory import KEPT_FREE, SMALL, available_memory, check_memory
 from ckce._input.options import (
     check_bandwidth,
     check_bool,

@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable
 
 SMALL = 256 << 20  # what is below is tried without asking
+KEPT_FREE = 64 << 20  # what the allocator may keep of what a call has freed, see base/memory.hpp
 
 
 def check_memory(needed: float, what: str | Callable[[], str], advice: str) -> None:

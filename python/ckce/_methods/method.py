@@ -211,7 +211,8 @@ def price_of_features(rows: Rows, d: float, full: bool) -> float:
     if not full:
         return first
     second = working(threads, 3 * block) * (block + 1024 * (d + 2 * m))
-    return max(first, d * (5 * d + 4 * m) + second)
+    # Phi'R, X and H beside the root of a square, then beside what a block takes.
+    return max(first, d * (4 * d + 3 * m), d * (2 * d + 3 * m) + second)
 
 
 def in_panels(n: int) -> float:

@@ -416,7 +416,7 @@ def _price(problem: Problem, count: int) -> float:
     with_t = d * m > 4 * n
     whole = with_t and 2 * (d + m) * n <= _TABLE
     width = 2 * d if with_t else d
-    loaded = (n if whole else 512) * (2 * width + 3 * m)  # some of it copied by a product
+    loaded = (n if whole else 512) * (width + 3 * m)  # a product copies q
     at_once = min(max(1, _TABLE // (width * m)), count + 1, _SETS)
     sums = width * m * (1 if whole else 1 + at_once)
     drawing = method.kept(rows) + 2 * d * d + loaded + sums

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckce import _core
-from ckce._input import check_level, check_memory, check_samples
+from ckce._input import KEPT_FREE, check_level, check_memory, check_samples
 from ckce._methods import Landmarks, choose_points, pool_of
 from ckce._methods.method import in_panels
 from ckce._problem import (
@@ -434,9 +434,10 @@ def refuse_without_memory(problems: Iterable[Problem]) -> None:
     """Refuse what evaluating these problems would be refused for, before anything is computed."""
     problems = list(problems)
     factors = [8.0 * problem.method.kept(problem.rows) for problem in problems]
+    freed = KEPT_FREE if len(problems) > 1 else 0.0  # by the model before
     for problem, own in zip(problems, factors, strict=True):
-        others = sum(factors) - own
+        others = sum(factors) - own + freed
         for each in (problem, problem.of_jkce()):
             next(iter(each.parts)).check_memory(full=True, beside=others)
         if not isinstance(problem.reduction, ClassWise):
-            check_smoother(problem, sum(factors))
+            check_smoother(problem, sum(factors) + freed)
