@@ -279,7 +279,7 @@ def test_refused_data():
     for preds, target, error, words in [
         (torch.softmax(logits, 1), y, ValueError, "preds must hold logits, got rows of prob"),
         (logits, y + 3, ValueError, r"target row 0 is \d, expected 0..2, or -100 for a row"),
-        (late, ignored, ValueError, r"preds row 5 column 1 is inf \(1 entries are NaN or inf\)"),
+        (late, ignored, ValueError, r"preds row 5 column 1 is inf \(1 entry is NaN or inf\)"),
         (logits[:, :1], y, ValueError, "preds must have a column for every class"),
         (logits * torch.nan, y, ValueError, "preds row 0 column 0 is nan"),
         (logits, y.double(), TypeError, "target must hold integers, got torch.float64"),

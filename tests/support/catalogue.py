@@ -52,7 +52,7 @@ BAD_DATA = {
     "NaN": (
         (Y, changed(17, 1, np.nan)),
         ValueError,
-        ["y_prob row 17 column 1 is nan", "1 entries"],
+        ["y_prob row 17 column 1 is nan", "1 entry is"],
     ),
     "inf": ((Y, changed(3, 2, np.inf)), ValueError, ["y_prob row 3 column 2 is inf"]),
     "-inf": ((Y, changed(3, 2, -np.inf)), ValueError, ["y_prob row 3 column 2 is -inf"]),
@@ -60,6 +60,11 @@ BAD_DATA = {
         (Y, changed(4, 0, -0.01)),
         ValueError,
         ["row 4 column 0 is -0.01", "input='logits'"],
+    ),
+    "negative by rounding": (
+        (Y, changed(4, slice(None), [-1e-9, 0.5, 0.5])),
+        ValueError,
+        ["row 4 column 0 is -1e-09", "1 entry is negative", "numpy.clip"],
     ),
     "above one": ((Y, changed(4, 0, 1.5)), ValueError, ["row 4 column 0 is 1.5", "above 1"]),
     "percentages": ((Y, 100 * Q), ValueError, ["expected probabilities", "divide by 100"]),

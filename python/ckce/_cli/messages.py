@@ -15,6 +15,7 @@ HINTS = {
     "log_probs": "pass --input log_probs if these are log-probabilities",
     "probs": "leave --input out if these are probabilities",
     "normalize": "pass --normalize to rescale",
+    "rounding": "clip them at 0 if that is rounding",
     "percent": "divide by 100 if they are percentages",
     "one_based": "labels look 1-based: pass --classes 1..{m}",
     "labels": "name the columns with --classes",

@@ -33,4 +33,13 @@ from ckce._input.samples import (
 )
 from ckce._input.segments import Partition, check_segments, take_column
 from ckce._input.top_k_predictions import TopKPredictions, join_top_k, rank_names, rest_of
-from ckce._input.words import InputError, InputTypeError, listed, nearest, printable, warn, within
+from ckce._input.words import (
+    InputError,
+    InputTypeError,
+    entries_are,
+    listed,
+    nearest,
+    printable,
+    warn,
+    within,
+)

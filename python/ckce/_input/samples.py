@@ -17,7 +17,7 @@ from ckce._input.choices import Choices
 from ckce._input.groups import as_groups, recoded
 from ckce._input.options import check_bool, check_choice
 from ckce._input.top_k_predictions import Ranked, TopKPredictions, rank_names
-from ckce._input.words import InputError, InputTypeError, warn
+from ckce._input.words import InputError, InputTypeError, entries_are, warn
 
 INPUTS = ("probs", "logits", "log_probs")
 _SUM_TOLERANCE = 1e-5
@@ -304,11 +304,14 @@ _LOGITS = ("logits", "pass input='logits' if these are logits")
 _LOG_PROBS = ("log_probs", "pass input='log_probs' if these are log-probabilities")
 _NORMALIZE = ("normalize", "pass normalize=True to rescale")
 _PERCENT = ("percent", "divide by 100 if they are percentages")
+_ROUNDING = ("rounding", "pass numpy.clip(y_prob, 0.0, None) if that is rounding")
 
 
 def _hint_for_negative(row: NDArray[np.floating]) -> tuple[str, str]:
     """Log-probabilities sum to 1 once they are exponentiated; logits do not."""
     values = row.astype(np.float64)
+    if values.min() >= -_SUM_TOLERANCE and abs(values.sum() - 1.0) <= _SUM_TOLERANCE:
+        return _ROUNDING
     if (values <= 0.0).all() and abs(np.exp(values).sum() - 1.0) < arrays.HALF_SUM_TOLERANCE:
         return _LOG_PROBS
     return _LOGITS
@@ -329,20 +332,20 @@ def raise_for(
     if found.count:
         raise InputError(
             f"y_prob row {found.row} column {found.column} is {found.value} "
-            f"({found.count} entries are NaN or inf); drop or fix these rows"
+            f"({entries_are(found.count)} NaN or inf); drop or fix these rows"
         )
     found = report.negative
     if found.count:
         raise InputError(
             f"y_prob row {found.row} column {found.column} is {found.value:.6g}, expected "
-            f"probabilities ({found.count} entries are negative)",
+            f"probabilities ({entries_are(found.count)} negative)",
             _LOGITS if probs is None else _hint_for_negative(probs[found.row]),
         )
     found = report.above_one
     if found.count and check_sums:
         raise InputError(
             f"y_prob row {found.row} column {found.column} is {found.value:.6g}, expected "
-            f"probabilities ({found.count} entries are above 1)",
+            f"probabilities ({entries_are(found.count)} above 1)",
             _LOGITS,
             _PERCENT,
         )

@@ -82,6 +82,11 @@ def shown(value: object, limit: int = 60) -> str:
     return text if len(text) <= limit else f"{text[: limit - 20]}... ({len(text)} characters)"
 
 
+def entries_are(count: int) -> str:
+    """How many entries "are" something."""
+    return "1 entry is" if count == 1 else f"{count} entries are"
+
+
 def printable(text: str) -> str:
     """Without what could steer a terminal: names of files and classes are not ours."""
     return "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text)

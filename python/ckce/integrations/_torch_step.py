@@ -12,7 +12,7 @@ from typing import Any, Optional
 import torch
 
 from ckce import Exact, Fourier, fourier_frequencies, gradient, median_bandwidth
-from ckce._input import InputError, InputTypeError, warn
+from ckce._input import InputError, InputTypeError, entries_are, warn
 
 #: Targets that do not count, as in torch.nn.functional.cross_entropy.
 IGNORED = -100
@@ -95,8 +95,8 @@ def _check_rows(preds: torch.Tensor, target: torch.Tensor, logits: bool) -> None
     if bool(bad.any()):
         row, column = bad.nonzero()[0].tolist()
         raise ValueError(
-            f"preds row {row} column {column} is {preds[row, column].item()} ({int(bad.sum())} "
-            "entries are NaN or inf); if the network diverges, lower the learning rate"
+            f"preds row {row} column {column} is {preds[row, column].item()} "
+            f"({entries_are(int(bad.sum()))} NaN or inf); if the network diverges, lower the learning rate"
         )
 
 
