@@ -107,6 +107,53 @@ def test_available_memory():
         _memory.check_memory(1e20, "much", "")
 
 
+GROUPS = {
+    # /proc/self/cgroup, files below /sys/fs/cgroup, what is left
+    "none": ("0::/\n", {}, float("inf")),
+    "no limit": ("0::/\n", {"memory.max": "max\n", "memory.stat": "anon 5\n"}, float("inf")),
+    "container": ("0::/\n", {"memory.max": "900\n", "memory.stat": "anon 200\nfile 7\n"}, 700.0),
+    "job of a cluster": (
+        "0::/slurm/job_1/step_0\n",
+        {
+            "slurm/job_1/memory.max": "900\n",
+            "slurm/job_1/memory.stat": "file 9\nanon 400\n",
+            "slurm/job_1/step_0/memory.max": "max\n",
+            "slurm/job_1/step_0/memory.stat": "anon 300\n",
+        },
+        500.0,
+    ),
+    "version 1": (
+        "9:cpu:/a\n4:memory,hugetlb:/slurm/job_1\n0::/\n",
+        {
+            "memory/memory.limit_in_bytes": "9223372036854771712\n",
+            "memory/memory.stat": "rss 1\ntotal_rss 600\n",
+            "memory/slurm/job_1/memory.limit_in_bytes": "900\n",
+            "memory/slurm/job_1/memory.stat": "cache 3\nrss 1\ntotal_rss 300\n",
+        },
+        600.0,
+    ),
+    "path of the host": (
+        "4:memory:/docker/0123\n",
+        {
+            "memory/memory.limit_in_bytes": "900\n",
+            "memory/memory.stat": "total_rss 100\n",
+        },
+        800.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", GROUPS)
+def test_memory_of_containers_and_jobs(tmp_path, case):
+    of_the_process, files, left = GROUPS[case]
+    files = {f"sys/fs/cgroup/{name}": text for name, text in files.items()}
+    for name, text in {"proc/self/cgroup": of_the_process, **files}.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    assert _memory._of_the_container(f"{tmp_path}/") == left
+
+
 def fail_at_work(monkeypatch):
     """Whoever starts to evaluate a model fails."""
     for first in (

@@ -41,12 +41,33 @@ def _of_the_machine() -> float:
     return float("inf")
 
 
-def _of_the_container() -> float:
+def _of_the_container(root: str = "/") -> float:
+    """The least of what the groups of this process leave, for containers and the jobs of clusters."""
+    left = float("inf")
+    with contextlib.suppress(OSError):
+        for line in _text(f"{root}proc/self/cgroup").splitlines():
+            _, controllers, group = line.split(":", 2)
+            if controllers == "":
+                base, limit, taken = "sys/fs/cgroup", "memory.max", "anon"
+            elif "memory" in controllers.split(","):
+                base, limit, taken = "sys/fs/cgroup/memory", "memory.limit_in_bytes", "total_rss"
+            else:
+                continue
+            parts = [part for part in group.split("/") if part]
+            # Inside of a container `group` may be a path of the host: then only "" is there.
+            for depth in range(len(parts) + 1):
+                folder = "/".join([f"{root}{base}", *parts[:depth]])
+                left = min(left, _of_the_group(f"{folder}/{limit}", f"{folder}/memory.stat", taken))
+    return left
+
+
+def _of_the_group(limit: str, statistics: str, taken: str) -> float:
     with contextlib.suppress(OSError, ValueError):
-        limit = float(_text("/sys/fs/cgroup/memory.max"))  # "max" where there is none
-        for line in _text("/sys/fs/cgroup/memory.stat").splitlines():
-            if line.startswith("anon "):
-                return limit - float(line.split()[1])
+        bytes_ = float(_text(limit))  # "max" where there is none
+        for line in _text(statistics).splitlines():
+            word, _, number = line.partition(" ")
+            if word == taken:
+                return bytes_ - float(number)
     return float("inf")
 
 
