@@ -70,6 +70,13 @@ def load(path, quick):
     return f"a simulated network, {n:,} x 10 (`simulate.py`)", *simulate(n, 10, margin=8.0)
 
 
+def without_blas_options():
+    """Start again without OPENBLAS_CORETYPE and its like, which may take NumPy's fast products away."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("OPENBLAS_")}
+    if len(kept) < len(os.environ):
+        os.execve(sys.executable, [sys.executable, *sys.argv], kept)
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -86,6 +93,7 @@ def main():
         "--only", nargs="*", choices=list(workloads.WORKLOADS), help="some workloads, no plots"
     )
     arguments = parser.parse_args()
+    without_blas_options()
     quick = arguments.quick
     partial = arguments.only is not None
     temporary = Path(tempfile.gettempdir()) / "ckce_benchmarks"
