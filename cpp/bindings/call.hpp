@@ -4,7 +4,6 @@
 #include <pybind11/pybind11.h>
 
 #include <chrono>
-#include <optional>
 #include <thread>
 
 #include "core/base/parallel.hpp"
@@ -15,29 +14,41 @@ namespace ckce {
 
 struct Interrupted {};  // the Python error indicator is set
 
-// Asks for the GIL. While the interpreter ends, Python (up to 3.13) ends a daemon thread that asks,
-// or already waits, by unwinding it: through destructors, which cannot be unwound. The thread waits
-// for the end of the process here instead; to leave the handler would abort.
-template <class Ask>
-void ask_for_gil(Ask ask) {
-  try {
-    ask();
-  } catch (...) {
-    for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
-  }
-}
-
-// Releases the GIL for as long as it lives.
+// Gives the GIL away for as long as it lives.
 class WithoutGil {
  public:
   WithoutGil() : state_(PyEval_SaveThread()) {}
   WithoutGil(const WithoutGil&) = delete;
   WithoutGil& operator=(const WithoutGil&) = delete;
-  ~WithoutGil() {
-    ask_for_gil([this] { PyEval_RestoreThread(state_); });
+  ~WithoutGil() { take(); }
+
+  // Takes the GIL for work(), and gives it away again.
+  template <class Work>
+  void with_gil(Work work) {
+    take();
+    try {
+      work();
+    } catch (...) {
+      give();
+      throw;
+    }
+    give();
   }
 
  private:
+  // While the interpreter ends, Python (up to 3.13) ends a daemon thread that asks for the GIL, or
+  // already waits, by unwinding it: through destructors, which cannot be unwound. The thread waits
+  // for the end of the process here instead; to leave the handler would abort. It asks with the
+  // state that it has: to look for one, as pybind11 does, needs an interpreter.
+  void take() {
+    try {
+      PyEval_RestoreThread(state_);
+    } catch (...) {
+      for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+    }
+  }
+  void give() { state_ = PyEval_SaveThread(); }
+
   PyThreadState* state_;
 };
 
@@ -45,14 +56,14 @@ class WithoutGil {
 // calling thread.
 template <class Work>
 auto run(int n_threads, const py::object& progress, Work work) {
-  Parallel parallel(n_threads, [&progress](double fraction) {
-    std::optional<py::gil_scoped_acquire> gil;
-    ask_for_gil([&gil] { gil.emplace(); });
-    if (PyErr_CheckSignals() != 0) throw Interrupted();
-    if (!progress.is_none()) progress(fraction);
-  });
   try {
-    const WithoutGil no_gil;
+    WithoutGil no_gil;
+    Parallel parallel(n_threads, [&no_gil, &progress](double fraction) {
+      no_gil.with_gil([&progress, fraction] {
+        if (PyErr_CheckSignals() != 0) throw Interrupted();
+        if (!progress.is_none()) progress(fraction);
+      });
+    });
     return work(parallel);
   } catch (const Interrupted&) {
     throw py::error_already_set();
