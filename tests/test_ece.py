@@ -398,3 +398,17 @@ def test_noise_is_said_where_it_is():
     assert ckce.ece_estimate(y, q, variant="simplex").mostly_noise
     constant = np.tile(np.bincount(y, minlength=12) / len(y), (len(y), 1))
     assert not ckce.ece_estimate(y, constant, variant="simplex").mostly_noise  # one bin holds all
+
+
+@pytest.mark.filterwarnings("ignore:sample_weight has mean")
+@pytest.mark.parametrize("weight", [0.1, 1 / 3, 0.7, 1.1, 0.001])
+def test_quantile_bins_of_equal_weights(weight):
+    """B F / N misses whole numbers by rounding where the weights are no short binary fractions."""
+    for seed in range(20):
+        y, q = sample(30, 3, seed=seed)
+        options = {"variant": "class_wise", "strategy": "quantile", "n_bins": 10}
+        plain = ckce.ece(y, q, **options)
+        weights = np.full(30, weight)
+        assert ckce.ece(y, q, sample_weight=weights, **options) == pytest.approx(plain, rel=1e-12)
+        bins = reference.quantile_bins(q[:, 0], 10, weights)
+        assert np.array_equal(bins, reference.quantile_bins(q[:, 0], 10))

@@ -10,6 +10,7 @@ ridge is c = lambda N, and each row of a feature matrix is scaled by sqrt(w).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -1146,14 +1147,16 @@ def uniform_bins(p: Array, n_bins: int) -> Labels:
 def quantile_bins(p: Array, n_bins: int, sample_weight: npt.NDArray[Any] | None = None) -> Labels:
     """Bin floor(B F / N) of each number, F the weight of the smaller ones: ties stay together.
 
+    B F / N that misses a whole number by rounding counts as that number.
+
     Examples
     --------
     >>> quantile_bins(np.array([0.1, 0.7, 0.7, 0.9]), 2).tolist()
     [0, 0, 0, 1]
     """
     w = _weights(sample_weight, len(p))
-    below = np.array([w[p < x].sum() for x in p])
-    bins: Labels = np.floor(n_bins * below / w.sum()).astype(np.int64)
+    below = np.array([math.fsum(w[p < x]) for x in p])
+    bins: Labels = np.floor(n_bins * below / math.fsum(w) * (1.0 + 2e-15)).astype(np.int64)
     return bins
 
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/panels.hpp"
+#include "core/base/rounding.hpp"
 #include "core/base/row_panel.hpp"
 #include "core/metrics/ece.hpp"
 #include "core/metrics/uniform_bins.hpp"
@@ -18,7 +19,23 @@ Index quantile_bin(const Eigen::Ref<const Vector>& edges, double p) {
   return std::upper_bound(inner, inner + edges.size() - 2, p) - inner;
 }
 
-// Lower edges of the bins of equal weight, edges[0] = 0 and edges[B] = 1 given.
+// A sum that carries what its additions rounded away (Neumaier 1974).
+class CarefulSum {
+ public:
+  void add(double x) {
+    const double next = sum_ + x;
+    lost_ += std::abs(sum_) >= std::abs(x) ? (sum_ - next) + x : (x - next) + sum_;
+    sum_ = next;
+  }
+  double value() const { return sum_ + lost_; }
+
+ private:
+  double sum_ = 0.0;
+  double lost_ = 0.0;
+};
+
+// Lower edges of the bins of equal weight, edges[0] = 0 and edges[B] = 1 given. B F / N of weights
+// such as 0.1 may miss a whole number by rounding: it counts as that number.
 void cut_at_quantiles(const Samples& samples, const std::vector<double>& p, double total,
                       Eigen::Ref<Vector> edges) {
   const Index n_bins = edges.size() - 1;
@@ -36,15 +53,15 @@ void cut_at_quantiles(const Samples& samples, const std::vector<double>& p, doub
   const auto value = [&](std::size_t i) {
     return samples.weights ? p[as_size(order[i])] : sorted[i];
   };
+  const double scale = static_cast<double>(n_bins) / total * (1.0 + 16.0 * kUnit);
   double below = 0.0;  // F
-  double rank = 0.0;   // weight of the rows before i
+  CarefulSum rank;     // weight of the rows before i
   Index bin = 0;
   for (std::size_t i = 0; i < p.size(); ++i) {
-    if (i > 0 && value(i) > value(i - 1)) below = rank;
-    const auto here =
-        std::min(static_cast<Index>(static_cast<double>(n_bins) * below / total), n_bins - 1);
+    if (i > 0 && value(i) > value(i - 1)) below = rank.value();
+    const auto here = std::min(static_cast<Index>(scale * below), n_bins - 1);
     while (bin < here) edges[++bin] = value(i);
-    rank += samples.weights ? samples.weights[order[i]] : 1.0;
+    rank.add(samples.weights ? samples.weights[order[i]] : 1.0);
   }
   while (bin + 1 < n_bins) edges[++bin] = std::max(1.0, value(p.size() - 1)) + 1.0;
 }
@@ -96,7 +113,8 @@ Matrix make_edges(const Samples& samples, Variant variant, Strategy strategy, In
   for (Index b = 0; b <= n_bins; ++b)
     edges.row(b).setConstant(static_cast<double>(b) / static_cast<double>(n_bins));
   if (strategy == Strategy::kUniform) return edges;
-  const double total = total_weight(samples);
+  CarefulSum total;
+  for (Index i = 0; i < samples.n(); ++i) total.add(samples.weight(i));
   parallel.each(groups, [&] {
     return [&, p = std::vector<double>(as_size(samples.n())),
             panel = ScalarPanel(samples, variant)](Index group) mutable {
@@ -114,7 +132,7 @@ Matrix make_edges(const Samples& samples, Variant variant, Strategy strategy, In
         parallel.tick();
       }
       std::transform(p.begin(), p.end(), p.begin(), still_probability);  // NaN has no rank
-      cut_at_quantiles(samples, p, total, edges.col(group));
+      cut_at_quantiles(samples, p, total.value(), edges.col(group));
     };
   });
   return edges;
