@@ -192,3 +192,15 @@ def test_top_k_predictions_are_refused():
     top = ckce.TopKPredictions([[0.6, 0.3], [0.5, 0.4]])
     with pytest.raises(TypeError, match=r"dask array, got ckce\.TopKPredictions.*and merge"):
         accumulate(da.from_array([0, 1], chunks=1), top, reduction=ckce.TopK(1))
+
+
+def test_errors_name_what_the_caller_can_pass(tmp_path):
+    y, q = arrays()
+    with pytest.raises(ValueError, match=r"y_true row .*accumulator with labels=range\(1, 5\)$"):
+        accumulate(y + 1, q, **OPTIONS)
+    np.savez(tmp_path / "one_based.npz", probs=Q, labels=Y + 1)
+    for options in (OPTIONS, MEDIAN):
+        with pytest.raises(ValueError, match=r"^labels row .*: pass classes=range\(1, 5\)$"):
+            accumulate_files(tmp_path, **options)
+    acc = accumulate_files(tmp_path, classes=range(1, 5), **OPTIONS)
+    assert acc.compute() == pytest.approx(expected(), rel=1e-12)

@@ -115,3 +115,16 @@ def test_refuses():
         neg_ckce(LinearSVC().fit(x, y), x, y)
     with pytest.raises(ValueError, match="metric must be one of"):
         make_scorer("mce")
+
+
+def test_errors_name_what_a_scorer_is_told():
+    x, y = data()
+    model = LogisticRegression().fit(x, y)
+    probs = model.predict_proba(x)
+    model.predict_proba = lambda _: 0.9 * probs
+    words = r"^predict_proba\(X\) row 0 sums to 0\.9.*; make the scorer with normalize=True"
+    with pytest.raises(ValueError, match=words):
+        neg_ckce(model, x, y)
+    assert np.isfinite(make_scorer("ckce", normalize=True)(model, x, y))
+    with pytest.raises(ValueError, match=r"^y_true and predict_proba\(X\) must have the same"):
+        neg_ckce(model, x, y[1:])

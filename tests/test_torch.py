@@ -1,10 +1,12 @@
 """The training loss: against literal torch, gradcheck, torch.compile, queue, refusals."""
 
 import copy
+import math
 import subprocess
 import sys
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -189,6 +191,34 @@ def test_few_rows_give_zero_and_one_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert CKCELoss(1.0, queue=64)(logits, y).item() == 0.0
+
+
+@pytest.mark.parametrize("queue", [0, 20])
+def test_few_rows_are_checked(queue):
+    logits, y = batch(8)
+    probs = torch.softmax(logits.detach(), dim=1)
+    module = CKCELoss(1.0, bandwidth=0.5, queue=queue)
+    with pytest.raises(ValueError, match=r"target row 0 is 5\d, expected 0\.\.2, or -100"):
+        module(logits, y + 50)
+    with pytest.raises(ValueError, match="preds row 0 column 1 is nan"):
+        module(torch.tensor([[0.5, math.nan, 0.0]]), y[:1])
+    with pytest.raises(ValueError, match=r"preds row 0 sums to 0\.9"):
+        CKCELoss(1.0, bandwidth=0.5, queue=queue, input="probs")(0.9 * probs, y)
+    assert CKCELoss(1.0, queue=20)(logits, torch.full((8,), -100)).item() == 0.0
+
+
+class Elsewhere(torch.Tensor):
+    """Says that it is on another device."""
+
+    device = SimpleNamespace(type="cuda")
+
+
+def test_targets_are_checked_on_other_devices():
+    logits, y = batch(8)
+    preds = logits.detach().as_subclass(Elsewhere)
+    settings = (0, "gaussian", None, True, True)
+    with pytest.raises(ValueError, match=r"target row 0 is 5\d, expected 0\.\.2"):
+        step.value_of(preds, y + 50, (None, None), GAMMA, 1.0, True, 0, settings)
 
 
 def test_queue_keeps_detached_rows():

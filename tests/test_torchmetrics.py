@@ -381,3 +381,18 @@ def test_top_k_predictions():
         )
     with pytest.raises(ValueError, match=r"reduction must be ckce\.TopK"):
         CKCE(12, bandwidth=0.3).update(ckce.TopKPredictions(top, ids), torch.from_numpy(y))
+
+
+def test_messages_name_what_the_caller_can_pass():
+    for preds, target, words in (
+        (PREDS, TARGET + 1, r"target row \d+ is 4, .*\); target looks 1-based: pass target - 1$"),
+        (PREDS * 0.9, TARGET, "preds row 0 sums to .*; make the metric with normalize=True"),
+        (PREDS * 9 - 5, TARGET, "make the metric with input='logits' if these are logits$"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            CKCE(4).update(preds, target)
+    swapped = r"preds must hold probabilities.*as predicted labels have; .*preds\.double\(\).*; "
+    with pytest.raises(
+        TypeError, match=swapped + r"predictions come first: update\(preds, target\)"
+    ):
+        CKCE(2).update(TARGET % 2, TARGET % 2)

@@ -236,3 +236,33 @@ def test_the_core_refuses_rows_without_columns():
     ):
         with pytest.raises(TypeError, match="of at least one column"):
             call(np.empty((3, 0)))
+
+
+def test_order_is_suspected_of_words_only():
+    """Of predictions with holes, or of another kind, the order of the arguments is no cause."""
+    names = np.array(["a", "b", "c"])[Y]
+    with pytest.raises(
+        TypeError, match=r"real numbers, got dtype <U1; labels come first: \(y_true"
+    ):
+        ckce.ckce(Y, names)
+    for wrong in (Q.astype(object), Q.astype(str), [[{}, {}]] * 20):
+        with pytest.raises(TypeError, match="y_prob must hold real numbers, got dtype") as caught:
+            ckce.ckce(Y, wrong)
+        assert "labels come first" not in str(caught.value)
+
+
+def test_strings_and_one_column():
+    """A column of probabilities is of the second of two strings, which is said."""
+    p = np.full(40, 0.7)
+    y = np.where(np.arange(40) % 3 == 0, "fraud", "ok")
+    said = (
+        "y_prob is taken as the probability of 'ok', the second in sorted order; pass "
+        r"labels=\['fraud', 'ok'\] if it is, labels=\['ok', 'fraud'\] if not$"
+    )
+    with pytest.warns(UserWarning, match=said):
+        value = ckce.log_loss(y, p)
+    assert value == ckce.log_loss(y, p, labels=["fraud", "ok"])
+    with pytest.raises(
+        ValueError, match=r"two distinct strings if y_prob has one column, got 3; pass"
+    ):
+        ckce.log_loss(np.array(["a", "b", "c"]), p[:3])

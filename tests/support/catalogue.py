@@ -42,6 +42,7 @@ def relabelled(row, value):
 
 LOGITS = np.random.default_rng(0).normal(size=(20, 3)) * 3
 UNHASHABLE = np.array([{} for _ in range(20)])
+LISTS = np.array([[0]] * 20 + [None], dtype=object)[:20]
 MASKED = np.ma.masked_array(Q, mask=Q > 0.9)
 NAMES = np.array(["cat", "dog", "eel"])
 BACKWARDS = pd.DataFrame(Q, columns=NAMES[::-1])
@@ -102,7 +103,22 @@ BAD_DATA = {
     "labels one-hot": ((np.eye(3, dtype=int)[Y], Q), ValueError, ["y_true.argmax(axis=1)"]),
     "labels one column": ((Y[:, None], Q), ValueError, ["got (20, 1); pass np.ravel(y_true)"]),
     "labels structured": ((np.rec.fromarrays([Y]), Q), TypeError, ["y_true must hold integers"]),
-    "labels generated": ((iter(Y), Q), ValueError, ["y_true must have shape (n_samples,), got ()"]),
+    "labels missing among strings": (
+        (pd.Series(NAMES[Y], dtype="string").where(np.arange(20) != 4), Q),
+        ValueError,
+        ["y_true row 4 is missing (1 of 20 labels are); drop these rows"],
+    ),
+    "labels lists": (
+        (LISTS, Q),
+        TypeError,
+        ["y_true must hold integers or strings, got list in row 0"],
+    ),
+    "labels generated": (
+        (iter(Y), Q),
+        TypeError,
+        ["y_true must be an array, got iterator; pass list(y_true)"],
+    ),
+    "labels a set": (({0, 1, 2}, Q), TypeError, ["y_true must be an array, got set"]),
     "labels 0-d": ((np.int64(1), Q), ValueError, ["y_true must have shape (n_samples,), got ()"]),
     "labels 3-d": ((np.zeros((20, 1, 1), int), Q), ValueError, ["y_true must have shape"]),
     "too few strings": ((["a", "b"] * 10, Q), ValueError, ["2 distinct strings", "labels="]),
@@ -120,6 +136,11 @@ BAD_DATA = {
         (NAMES[Y], BACKWARDS),
         ValueError,
         ["columns of y_prob must be in the order of the classes", "labels="],
+    ),
+    "columns that share a name": (
+        (Y, pd.DataFrame(Q, columns=["a", "b", "b"])),
+        ValueError,
+        ["columns of y_prob must be distinct, got 'a', 'b', 'b'; rename them"],
     ),
     "numbered columns in another order": (
         (Y, pd.DataFrame(Q)[[1, 0, 2]]),
@@ -146,7 +167,12 @@ BAD_DATA = {
     "y_prob one column": ((Y, Q[:, :1]), ValueError, ["at least 2 columns", "1-D"]),
     "y_prob masked": ((Y, MASKED), TypeError, ["y_prob must not be a masked array"]),
     "y_prob masked rows": ((Y, list(MASKED)), TypeError, ["y_prob must not be a masked array"]),
-    "y_prob generated": ((Y, iter(Q)), TypeError, ["y_prob must hold real numbers"]),
+    "y_prob generated": ((Y, iter(Q)), TypeError, ["y_prob must be an array, got iterator"]),
+    "y_prob missing": (
+        (Y, pd.DataFrame(Q).astype("Float64").mask(np.arange(60).reshape(20, 3) == 7)),
+        ValueError,
+        ["y_prob row 2 holds a missing value (1 entry is missing); drop or fix"],
+    ),
     "y_prob structured": ((Y, Q.view([("", float)] * 3)), TypeError, ["y_prob must hold real"]),
     "y_prob times": ((Y, Q.astype("m8[s]")), TypeError, ["y_prob must hold real numbers"]),
     "y_prob nullable": ((Y, pd.DataFrame(Q).astype("Float64")), TypeError, ["astype(float)"]),
@@ -294,7 +320,7 @@ BAD_OPTIONS = [
     # labels
     ({"labels": [0, 1]}, ValueError, "labels must name the 3 columns of y_prob"),
     ({"labels": ["0", "1", "2"]}, ValueError, "which is not in labels"),
-    ({"labels": {0, 1, 2}}, ValueError, "labels must name the 3 columns"),
+    ({"labels": {0, 1, 2}}, TypeError, "labels must be an array, got set"),
     ({"labels": [0, 1, np.nan]}, ValueError, "which is not in labels"),
     ({"labels": [0, 1, 1]}, ValueError, "labels must be distinct, got 0, 1, 1"),
     ({"labels": [1, 2, 3]}, ValueError, "which is not in labels"),
@@ -1149,9 +1175,14 @@ def _bad_files():
         ([], ValueError, "path must name at least one file"),
         ("no such file.npz", FileNotFoundError, "does not exist"),
         (Path(__file__).parent, IsADirectoryError, "is a directory"),
-        (7, TypeError, "int"),
+        (7, TypeError, "path must be a path, or a sequence of paths, got int"),
+        (None, TypeError, "path must be a path, or a sequence of paths, got NoneType"),
+        ([7], TypeError, "path must be a path, or a sequence of paths, got int"),
+        (io.BytesIO(whole), TypeError, "got BytesIO; write it to a file"),
     ]:
         yield Refusal(f"scan: {path!r:.20}", partial(ckce.scan, path), error, (fragment,))
+    words = ("path must be a path, or a sequence of paths, got int",)
+    yield Refusal("read_log: 7", partial(ckce.read_log, 7), TypeError, words)
     page = ckce.report(Y, Q, sensitivity=False)
     where = Path(__file__).parents[1]
     yield Refusal("Report.save: folder", partial(page.save, where), IsADirectoryError, ("tests",))
@@ -1169,6 +1200,7 @@ def _bad_batches():
         # A batch may be empty; a stream has other words for strings, and for 2 columns in place of 3.
         if name in (
             "labels objects",
+            "labels lists",
             "labels missing",
             "swapped, binary",
             "y_prob ragged",
@@ -1254,6 +1286,19 @@ def _bad_uses():
         ("CKCEAccumulator.fresh: shard", partial(acc.fresh, 7), TypeError, "must be a string"),
         ("CKCEAccumulator.load: folder", partial(acc.load, folder), IsADirectoryError, "tests"),
         ("CKCEAccumulator.load: none", partial(acc.load, folder / "no"), FileNotFoundError, "no"),
+        (
+            "CKCEAccumulator.load: None",
+            partial(acc.load, None),
+            TypeError,
+            "path must be a path, got N",
+        ),
+        ("CKCEAccumulator.load: 3", partial(acc.load, 3), TypeError, "path must be a path, got 3"),
+        (
+            "CKCEAccumulator.from_bytes: text",
+            partial(acc.from_bytes, "abc"),
+            TypeError,
+            "data must be bytes, got str",
+        ),
         ("CKCEAccumulator.save: folder", partial(acc.save, folder), IsADirectoryError, "tests"),
         ("Report.made_by: a number", partial(page.made_by, 7), TypeError, "command must be a str"),
         ("Comparison.pair: unknown", partial(comparison.pair, "one", "1"), KeyError, "no pair of"),

@@ -40,6 +40,8 @@ from ckce._input.words import (
     listed,
     nearest,
     printable,
+    shown,
     warn,
+    when_made,
     within,
 )

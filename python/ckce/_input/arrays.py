@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ckce._input.words import InputError, InputTypeError, listed, shown, warn
+from ckce._input.words import InputError, InputTypeError, entries_are, listed, shown, warn
 
 HALF_SUM_TOLERANCE = 5e-3
 LEAST_WEIGHT = 1e-100  # its square is not 0
 LARGEST_WEIGHT = 2.0**53  # weights count copies: beyond, a copy more is lost in rounding
+_ORDER = ("order", "labels come first: (y_true, y_prob)")
 
 
 def as_array(name: str, value: Any) -> NDArray[Any]:
@@ -41,6 +42,9 @@ def as_array(name: str, value: Any) -> NDArray[Any]:
         raise InputError(f"{name} must be a rectangular array: {error}") from None
     except OverflowError:
         raise InputError(f"{name} must hold numbers within the range of a float") from None
+    if array.ndim == 0 and array.dtype.kind == "O":
+        hint = f"; pass list({name})" if hasattr(value, "__next__") else ""
+        raise InputTypeError(f"{name} must be an array, got {type(value).__name__}{hint}")
     if array.dtype.kind == "S":
         array = _as_text(name, array)
     elif array.dtype.kind == "U" and isinstance(value, (list, tuple)) and not _all_text(value):
@@ -112,16 +116,28 @@ def check_rows(arrays: Mapping[str, Any]) -> None:
 def as_float(array: NDArray[Any], *, logits: bool, stream: bool) -> NDArray[np.floating]:
     """Predictions of a shape and dtype that can be."""
     if array.dtype.kind not in "fiub":
+        objects = array.dtype.kind == "O"
+        missing = np.array([objects and is_missing(each) for each in array.flat], np.bool_)
+        if missing.any():
+            row = np.unravel_index(int(np.argmax(missing)), array.shape)[0]
+            raise InputError(
+                f"y_prob row {row} holds a missing value ({entries_are(int(missing.sum()))} missing); "
+                "drop or fix these rows"
+            )
+        words = array.ndim == 1 and all(isinstance(each, str) for each in array)
         raise InputTypeError(
             f"y_prob must hold real numbers, got dtype {array.dtype}"
-            + ("; use astype(float)" if array.dtype.kind == "O" else "")
-            + ("; labels come first: (y_true, y_prob)" if array.dtype.kind in "USO" else "")
+            + ("; use astype(float)" if objects else ""),
+            *([_ORDER] if words else []),
         )
     if array.ndim == 1 and array.dtype.kind in "iub" and not logits and array.size:
         raise InputTypeError(
-            f"y_prob must hold probabilities, got dtype {array.dtype}, as predicted labels have; pass "
-            "predict_proba(X), or astype(float) if they are meant as probabilities, and note that "
-            "labels come first: (y_true, y_prob)"
+            f"y_prob must hold probabilities, got dtype {array.dtype}, as predicted labels have",
+            (
+                "predicted",
+                "pass predict_proba(X), or astype(float) if they are meant as probabilities",
+            ),
+            _ORDER,
         )
     if array.ndim not in (1, 2):
         raise InputError(
@@ -192,7 +208,9 @@ def _look_like_probs(logits: NDArray[np.float64]) -> bool:
     return bool((np.abs(logits.sum(axis=1) - 1.0) <= HALF_SUM_TOLERANCE).all())
 
 
-def as_indices(truth: NDArray[Any], m: int, labels: Any, named: bool) -> NDArray[np.int64]:
+def as_indices(
+    truth: NDArray[Any], m: int, labels: Any, *, named: bool = False, one_column: bool = False
+) -> NDArray[np.int64]:
     """Column of each label; `named`: the predictions themselves name their columns."""
     kind = truth.dtype.kind
     if labels is not None:
@@ -208,12 +226,13 @@ def as_indices(truth: NDArray[Any], m: int, labels: Any, named: bool) -> NDArray
             )
         return truth.astype(np.int64)
     if kind in "US" or (kind == "O" and all(isinstance(label, str) for label in truth)):
-        return _sorted_indices(truth.astype(str), m, named)
+        return _sorted_indices(truth.astype(str), m, named, one_column)
     check_missing(truth)
     if kind == "f":
         raise InputTypeError(
             f"y_true must hold integers or strings, got dtype {truth.dtype}; use "
-            "y_true.astype(int), and note that labels come first: (y_true, y_prob)"
+            "y_true.astype(int)",
+            _ORDER,
         )
     raise InputTypeError(f"y_true must hold integers or strings, got dtype {truth.dtype}")
 
@@ -222,7 +241,12 @@ def check_missing(truth: NDArray[Any]) -> None:
     """Refuse labels that are not there: NaN, or None among strings."""
     missing = np.isnan(truth) if truth.dtype.kind == "f" else np.zeros(truth.shape, np.bool_)
     if truth.dtype.kind == "O":
-        missing = np.array([label is None or label != label for label in truth], np.bool_)
+        for row, label in enumerate(truth):
+            if type(label).__hash__ is None:  # a list, an array, a dict
+                raise InputTypeError(
+                    f"y_true must hold integers or strings, got {type(label).__name__} in row {row}"
+                )
+        missing = np.array([is_missing(label) for label in truth], np.bool_)
     if missing.any():
         raise InputError(
             f"y_true row {int(np.argmax(missing))} is missing ({int(missing.sum())} of {len(truth)} "
@@ -230,16 +254,40 @@ def check_missing(truth: NDArray[Any]) -> None:
         )
 
 
-def _sorted_indices(truth: NDArray[np.str_], m: int, named: bool) -> NDArray[np.int64]:
+def is_missing(each: Any) -> bool:
+    """Whether an object stands for a value that is not there."""
+    if each is None or type(each).__name__ == "NAType":  # of pandas, equal to nothing
+        return True
+    try:
+        return bool(each != each)
+    except ValueError:  # an array
+        return False
+
+
+def _sorted_indices(
+    truth: NDArray[np.str_], m: int, named: bool, one_column: bool
+) -> NDArray[np.int64]:
     """Strings in sorted order, as scikit-learn has them, and a warning that says so."""
     classes = np.unique(truth)
+    if len(classes) != m and one_column:
+        raise InputError(
+            f"y_true must hold two distinct strings if y_prob has one column, got {len(classes)}",
+            ("labels", "pass labels=[negative, positive]"),
+        )
     if len(classes) != m:
         raise InputError(
             f"y_true has {len(classes)} distinct strings, but y_prob has {m} columns",
             ("labels", "pass labels= with the class of each column"),
         )
     _check_order(classes)
-    if not named:
+    if one_column:
+        negative, positive = classes.tolist()
+        warn(
+            "y_true holds strings, and labels= is missing: y_prob is taken as the probability of "
+            f"{shown(positive)}, the second in sorted order; pass labels=[{shown(negative)}, "
+            f"{shown(positive)}] if it is, labels=[{shown(positive)}, {shown(negative)}] if not"
+        )
+    elif not named:
         warn(
             f"y_true holds strings, and labels= is missing: the columns of y_prob are taken in "
             f"sorted order, {listed(classes.tolist())}; pass labels= with the class of each column"
@@ -282,7 +330,7 @@ def class_names(truth: NDArray[Any], labels: Any, m: int) -> tuple[Any, ...]:
 
 
 def check_names(y_true: Any, columns: Any, labels: Any, classes: tuple[Any, ...]) -> None:
-    """Refuse columns or categories (pandas) that are in another order than the classes."""
+    """Refuse columns (pandas) that share a name, and other orders than that of the classes."""
     dtype = getattr(y_true, "dtype", None)
     categories = getattr(dtype, "categories", None) if hasattr(dtype, "ordered") else None
     if columns is None and categories is None:
@@ -292,6 +340,11 @@ def check_names(y_true: Any, columns: Any, labels: Any, classes: tuple[Any, ...]
         categories = None  # it is not they that tell the columns
     for what, names in (("columns of y_prob", columns), ("categories of y_true", categories)):
         found = [] if names is None else [str(name) for name in names]
+        if len(set(found)) < len(found):
+            raise InputError(
+                f"{what} must be distinct, got {listed(found)}; rename them, or pass .to_numpy() if "
+                "their order is right"
+            )
         if found != expected and sorted(found) == sorted(expected):
             raise InputError(
                 f"{what} must be in the order of the classes, {expected}, got {found}",

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ckce._input.arrays import as_array
+from ckce._input.arrays import as_array, is_missing
 from ckce._input.words import InputError, InputTypeError
 
 #: With fewer groups, more than a tenth of all pairs lie within a group. Debiased values leave them
@@ -49,7 +49,7 @@ def check_missing(name: str, ids: NDArray[Any], advice: str) -> None:
     elif ids.dtype.kind in "mM":
         missing = np.isnat(ids)
     elif ids.dtype.kind == "O":
-        missing = np.array([_is_missing(each) for each in ids], np.bool_)
+        missing = np.array([is_missing(each) for each in ids], np.bool_)
     else:
         return
     if missing.any():
@@ -57,15 +57,6 @@ def check_missing(name: str, ids: NDArray[Any], advice: str) -> None:
             f"{name} row {int(np.argmax(missing))} is missing ({int(missing.sum())} of {len(ids)} "
             f"are); {advice}"
         )
-
-
-def _is_missing(each: Any) -> bool:
-    if each is None or type(each).__name__ == "NAType":  # of pandas, equal to nothing
-        return True
-    try:
-        return bool(each != each)
-    except ValueError:  # an array
-        return False
 
 
 def _codes(ids: NDArray[Any]) -> NDArray[np.int64]:

@@ -15,6 +15,7 @@ from ckce import _core
 from ckce._input import arrays
 from ckce._input.choices import Choices
 from ckce._input.groups import as_groups, recoded
+from ckce._input.memory import check_memory
 from ckce._input.options import check_bool, check_choice
 from ckce._input.top_k_predictions import Ranked, TopKPredictions, rank_names
 from ckce._input.words import InputError, InputTypeError, entries_are, warn
@@ -109,6 +110,7 @@ def check_samples(
     )
     tolerance = arrays.HALF_SUM_TOLERANCE if arrays.is_half(y_prob, probs) else _SUM_TOLERANCE
     stream = n_classes is not None
+    one_column = probs.ndim == 1
     probs = _as_probs(probs, input, normalize, stream)
     n, m = probs.shape
     if stream and m != n_classes:
@@ -116,12 +118,13 @@ def check_samples(
     _check_truth(truth, n)
     if stream and labels is None and truth.dtype.kind in "USO" and n > 0:
         raise InputError(
-            "labels must be given for a stream of string labels, got None: a batch alone does not "
-            "tell which column each belongs to"
+            "y_true must hold integers in a stream, got strings: a batch alone does not tell which "
+            "column each belongs to",
+            ("labels", "pass labels= with the class of each column"),
         )
     indices, names = np.zeros(0, np.int64), None
     if n > 0:
-        indices, names = _columns_of(y_true, truth, y_prob, labels, m)
+        indices, names = _columns_of(y_true, truth, y_prob, labels, m, one_column)
     prepared = "normalized" if normalize else None if input == "probs" else input
     if not scan and sample_weight is None and groups is None:
         return Samples(indices, probs, None, names, prepared, unchecked=tolerance)
@@ -251,22 +254,29 @@ def _check_truth(truth: NDArray[Any], n: int) -> None:
 
 
 def _columns_of(
-    y_true: Any, truth: NDArray[Any], y_prob: Any, labels: Any, m: int
+    y_true: Any, truth: NDArray[Any], y_prob: Any, labels: Any, m: int, one_column: bool
 ) -> tuple[NDArray[np.int64], tuple[Any, ...] | None]:
     """The column of each label, and what the columns are called."""
     columns = getattr(y_prob, "columns", None)
     if labels is None and columns is None and truth.dtype.kind not in "USO":
-        return arrays.as_indices(truth, m, labels, named=False), None
+        return arrays.as_indices(truth, m, labels), None
     arrays.check_missing(truth)
     classes = arrays.class_names(truth, labels, m)
     arrays.check_names(y_true, columns, labels, classes)
-    return arrays.as_indices(truth, m, labels, named=columns is not None), classes
+    named = columns is not None
+    return arrays.as_indices(truth, m, labels, named=named, one_column=one_column), classes
 
 
 def _as_probs(
     array: NDArray[Any], input: str, normalize: bool, stream: bool
 ) -> NDArray[np.floating]:
     array = arrays.as_float(array, logits=input != "probs", stream=stream)
+    if input != "probs" or normalize:
+        what = f"a copy of y_prob of shape {array.shape}"
+        advice = (
+            "pass probabilities, which are not copied, or ckce.CKCEAccumulator some rows at a time"
+        )
+        check_memory(10.0 * array.size, what, advice)
     if input == "logits":
         return arrays.softmax(array.astype(np.float64))  # a copy, which becomes the probabilities
     if input == "log_probs":
@@ -288,7 +298,8 @@ def _normalized(array: NDArray[np.floating]) -> NDArray[np.float64]:
             f"y_prob row {int(np.argmin(sums))} sums to 0 and cannot be normalized "
             f"({int((sums == 0).sum())} of {n} rows do)"
         )
-    return np.asarray(widened / sums[:, None])
+    widened /= sums[:, None]
+    return widened
 
 
 def warn_of_scale(mean: float) -> None:

@@ -15,15 +15,25 @@ class _Hinted(Exception):
     def __init__(self, problem: str, *hints: tuple[str, str]) -> None:
         super().__init__("; ".join([problem, *(words for _, words in hints)]))
         self.problem = problem
-        self.hints = tuple(kind for kind, _ in hints)
+        self.advice = hints
 
-    def renamed(self, names: Mapping[str, str]) -> "_Hinted":
-        """The same for a caller whose arguments have other names."""
-        words = re.compile("|".join(rf"\b{name}\b" for name in names))
-        twin = type(self)(words.sub(lambda found: names[found[0]], str(self)))
-        twin.problem = words.sub(lambda found: names[found[0]], self.problem)
-        twin.hints = self.hints
-        return twin
+    @property
+    def hints(self) -> tuple[str, ...]:
+        """The kinds of the hints."""
+        return tuple(kind for kind, _ in self.advice)
+
+    def renamed(
+        self, names: Mapping[str, str], hints: Mapping[str, str] | None = None
+    ) -> "_Hinted":
+        """The same for a caller whose arguments have other names, and whose hints have other words."""
+
+        def own(text: str) -> str:
+            return re.sub(r"\w+", lambda found: names.get(found[0], found[0]), text)
+
+        words = hints or {}
+        return type(self)(
+            own(self.problem), *((kind, words.get(kind, own(text))) for kind, text in self.advice)
+        )
 
 
 class InputError(_Hinted, ValueError):
@@ -36,10 +46,19 @@ class InputTypeError(_Hinted, TypeError):
 
 def within(where: str, error: Exception) -> Exception:
     """The same error with the place where it occurred; its hints stay."""
-    twin = type(error)(f"{where}: {error}")
-    if isinstance(error, _Hinted) and isinstance(twin, _Hinted):
-        twin.problem, twin.hints = f"{where}: {error.problem}", error.hints
-    return twin
+    if isinstance(error, _Hinted):
+        return type(error)(f"{where}: {error.problem}", *error.advice)
+    return type(error)(f"{where}: {error}")
+
+
+def when_made(what: str) -> dict[str, str]:
+    """Hints for callers whose options are given once, when a thing is made, not with the data."""
+    return {
+        "logits": f"make the {what} with input='logits' if these are logits",
+        "log_probs": f"make the {what} with input='log_probs' if these are log-probabilities",
+        "normalize": f"make the {what} with normalize=True to rescale",
+        "labels": f"make the {what} with labels=, the class of each column",
+    }
 
 
 #: Callers that stand between a user's line and ckce.
@@ -87,6 +106,8 @@ def entries_are(count: int) -> str:
     return "1 entry is" if count == 1 else f"{count} entries are"
 
 
-def printable(text: str) -> str:
+def printable(text: str, kept: str = "\n\t") -> str:
     """Without what could steer a terminal: names of files and classes are not ours."""
-    return "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text)
+    return "".join(
+        c if c.isprintable() or c in kept else c.encode("unicode_escape").decode() for c in text
+    )

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckce import _core
-from ckce._input import KernelLike, Samples, check_choice
+from ckce._input import InputError, KernelLike, Samples, check_choice
 from ckce._methods import Blocks, Exact, Method
 from ckce._problem import Problem, Progress, ReductionLike, part, progress_bar, settle
 from ckce._results import (
@@ -127,7 +127,7 @@ def jkce(
             raise ValueError("method='blocks' has no biased estimator, got estimator='biased'")
         return float(_block_values(problem, problem.method, progress).mean())
     if estimator == "unbiased":
-        _check_unbiased(total, "use estimator='biased'")
+        check_pairs(problem.samples, ("biased", "otherwise pass estimator='biased'"))
     off_diagonal = diagonal = 0.0
     for sums, _ in _sums(problem, False, progress):
         off_diagonal += sums.off_diagonal
@@ -309,7 +309,7 @@ def jkce_estimate_of(
         se = math.sqrt(blocks.var(ddof=1) / n_blocks) if n_blocks > 1 else math.nan
     else:
         total, parts = samples.weight, problem.n_parts
-        _check_unbiased(total, "use ckce.jkce(..., estimator='biased')")
+        check_pairs(samples, ("biased", "otherwise use ckce.jkce(..., estimator='biased')"))
         off_diagonal = diagonal = 0.0
         rows: NDArray[np.float64] = np.zeros(samples.n)
         for sums, n_features in _sums(problem, True, progress):
@@ -421,9 +421,11 @@ def _block_values(problem: Problem, method: Blocks, progress: bool | None) -> ND
     return total / problem.n_parts
 
 
-def _check_unbiased(total: float, hint: str) -> None:
-    if total <= 1.0 + 1e-6:  # what weights leave of N - 1 may be round-off
-        raise ValueError(
-            "estimator='unbiased' needs more than one sample, got a total weight of "
-            f"{total:g}; {hint}"
-        )
+def check_pairs(samples: Samples, *hint: tuple[str, str]) -> None:
+    """Refuse a single row, which has no pair for the unbiased mean."""
+    total = samples.weight
+    if total > 1.0 + 1e-6:  # what weights leave of N - 1 may be round-off
+        return
+    if samples.weights is None:
+        raise InputError("y_prob must have at least 2 rows, got 1", *hint)
+    raise InputError(f"sample_weight must sum to more than 1, got {total:g}", *hint)

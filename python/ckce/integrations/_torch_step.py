@@ -12,7 +12,7 @@ from typing import Any, Optional
 import torch
 
 from ckce import Exact, Fourier, fourier_frequencies, gradient, median_bandwidth
-from ckce._input import InputError, InputTypeError, entries_are, warn
+from ckce._input import InputError, InputTypeError, check_samples, entries_are, warn
 
 #: Targets that do not count, as in torch.nn.functional.cross_entropy.
 IGNORED = -100
@@ -20,7 +20,7 @@ IGNORED = -100
 FEW_ROWS = 32
 #: Rows up to which one thread is faster than several.
 _ONE_THREAD = 512
-_NAMES = {"y_prob": "preds", "y_true": "target", "labels": "target"}
+_NAMES = {"y_prob": "preds", "y_true": "target"}
 
 
 @functools.cache
@@ -150,9 +150,12 @@ def _value_and_slopes(
             momentum,
             lambda: median_bandwidth(rows[:n_own], n_threads=n_threads) if n_own > 1 else 1.0,
         )
+        truth = (labels if all_count else labels[kept]).numpy()
+        if 0 < n < FEW_ROWS:
+            check_samples(truth, rows)
         if n >= FEW_ROWS:
             value, found = gradient(
-                (labels if all_count else labels[kept]).numpy(),
+                truth,
                 rows,
                 debias=debias,
                 detach_kernel=detach_kernel,
@@ -329,6 +332,7 @@ def value_of(
             return value, gamma.detach()
         if logits:
             _check_logits(preds.detach())
+        _check_rows(preds.detach(), target, logits)
         own = reduce_rows(probs_of(preds.detach(), logits), target, k)
         gamma = _next_bandwidth(bandwidth, momentum, lambda: _plain_median(*own))
         return _plain(preds, target, past[0], past[1], gamma, logits, k, *settings), gamma

@@ -26,11 +26,14 @@ import numpy as np
 
 import ckce
 from ckce import CKCEAccumulator
+from ckce._input import InputError, InputTypeError
 
 __all__ = ["accumulate", "accumulate_files"]
 
 _SAMPLE_ROWS = 2000
 _FAN_IN = 8  # states that one task merges
+#: What files call labels and predictions.
+_NAMES = {"y_true": "labels", "y_prob": "probs"}
 _SUFFIXES = (".parquet", ".pq", ".arrow", ".feather", ".npz", ".csv")
 
 Batches = Iterable[tuple[Any, ...]]
@@ -130,7 +133,14 @@ def accumulate_files(
     wanted = {"probs": probs, "labels": labels, "classes": classes}
     first = ckce.scan(files[0], **wanted)
     parts = [dask.delayed(_File)(name, wanted, first.n_classes, first.classes) for name in files]
-    return _accumulate(first.n_classes, parts, files, options)
+    try:
+        return _accumulate(first.n_classes, parts, files, options)
+    except (InputError, InputTypeError) as error:
+        hints = {
+            "one_based": f"labels look 1-based: pass classes=range(1, {first.n_classes + 1})",
+            "labels": "pass classes= with the class of each column",
+        }
+        raise error.renamed(_NAMES, hints) from error
 
 
 def _files(path: Any) -> list[str]:

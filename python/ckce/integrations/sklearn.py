@@ -27,7 +27,7 @@ from collections.abc import Callable
 from typing import Any
 
 import ckce
-from ckce._input import check_classifier
+from ckce._input import InputError, InputTypeError, check_classifier, when_made
 
 __all__ = [
     "SCORERS",
@@ -64,6 +64,9 @@ _WITHOUT_GROUPS: dict[str, Callable[..., float]] = {
     "log_loss": ckce.log_loss,
     "accuracy": ckce.accuracy,
 }
+#: A scorer is told no predictions, and its options when it is made.
+_NAMES = {"y_prob": "predict_proba(X)"}
+_HINTS = when_made("scorer")
 _METRICS = {"ckce": _debiased_ckce, "jkce": _unbiased_jkce, **_WITHOUT_GROUPS}
 
 
@@ -96,14 +99,17 @@ class CalibrationScorer:
                 f"groups must be None for a scorer of {self.metric.__name__}, whose value does not "
                 "change with groups"
             )
-        value = self.metric(
-            y_true,
-            estimator.predict_proba(X),
-            labels=estimator.classes_,
-            sample_weight=sample_weight,
-            **dependent,
-            **self.options,
-        )
+        try:
+            value = self.metric(
+                y_true,
+                estimator.predict_proba(X),
+                labels=estimator.classes_,
+                sample_weight=sample_weight,
+                **dependent,
+                **self.options,
+            )
+        except (InputError, InputTypeError) as error:
+            raise error.renamed(_NAMES, _HINTS) from None
         return self.sign * value
 
     def __repr__(self) -> str:

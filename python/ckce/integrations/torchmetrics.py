@@ -22,7 +22,7 @@ from torchmetrics import Metric
 from torchmetrics.utilities.distributed import gather_all_tensors
 
 from ckce import CKCEAccumulator, TopKPredictions
-from ckce._input import InputError, InputTypeError
+from ckce._input import InputError, InputTypeError, when_made
 
 __all__ = ["CKCE"]
 
@@ -37,7 +37,14 @@ _OUTPUTS = (
     "log_loss",
     "brier",
 )
-_NAMES = {"y_prob": "preds", "y_true": "target", "labels": "target"}
+_NAMES = {"y_prob": "preds", "y_true": "target"}
+_HINTS = {
+    **when_made("metric"),
+    "one_based": "target looks 1-based: pass target - 1",
+    "order": "predictions come first: update(preds, target)",
+    "predicted": "pass probabilities, or preds.double() if they are meant as such",
+    "rounding": "pass preds.clamp(min=0) if that is rounding",
+}
 
 
 def _agreed(configs: torch.Tensor) -> torch.Tensor:
@@ -87,6 +94,17 @@ class CKCE(Metric):
     (N, C) and (N,), or (N, C, d1, ...) and (N, d1, ...); for two classes also the probabilities of
     class 1 in the shape of the target. They are moved to the CPU. `compute` is NaN before the first
     row.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from ckce.integrations.torchmetrics import CKCE
+    >>> metric = CKCE(num_classes=3, input="logits")
+    >>> logits = torch.linspace(-2, 2, 120, dtype=torch.float64).reshape(40, 3)
+    >>> for rows in (slice(25), slice(25, 40)):
+    ...     metric.update(logits[rows], (torch.arange(40) % 3)[rows])
+    >>> print(f"{metric.compute().item():.6f}")
+    -0.006880
     """
 
     is_differentiable = False
@@ -177,7 +195,7 @@ class CKCE(Metric):
             batch = self._template.fresh()
             batch.update(labels, rows)
         except (InputError, InputTypeError) as error:
-            raise error.renamed(_NAMES) from None
+            raise error.renamed(_NAMES, _HINTS) from None
         self.sums = self.sums + torch.from_numpy(batch.sums()).to(self.sums.device)
 
     def _ranked(
