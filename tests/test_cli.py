@@ -22,6 +22,7 @@ from shared import sample
 import ckce
 from ckce._cli.main import main
 from ckce._cli.parser import make_parser
+from ckce._cli.prices import announce
 
 Y, Q = sample(150, 3)
 SHARP = Q**3 / (Q**3).sum(axis=1, keepdims=True)
@@ -394,6 +395,30 @@ def test_long_work_is_announced(run, monkeypatch):
     ]
 
 
+@pytest.mark.parametrize(
+    ("n", "m", "options", "said"),
+    [
+        (20_000, 2, "", None),  # 0.01 seconds of one core
+        (2_000_000, 2, "--method fourier", None),  # 0.6
+        (20_000, 10, "", None),  # 1.5
+        (50_000, 10, "", "method cholesky: this may take up to about 20 seconds"),  # 1.3 to 15
+        (50_000, 10, "--method exact", "this may take about 20 seconds"),  # 15
+        (20_000, 10, "--method cholesky", "how long this takes depends on the rank"),
+        (20_000, 10, "--method cholesky --rank 500", None),  # 0.8
+        (200_000, 10, "--kernel linear", None),  # 1.2
+        (5_000, 1000, "--method exact", "this may take about 20 seconds"),  # 12
+        (20_000, 1000, "", "method fourier: this may take about 10 seconds"),  # 6
+    ],
+)
+def test_announced_times(n, m, options, said, capsys):
+    """Within a factor of 3 of what was measured."""
+    line = f"score preds.npz --threads 1 {options}".split()
+    args = make_parser().parse_args(line)
+    announce(args, [argparse.Namespace(n_samples=n, n_classes=m)])
+    err = capsys.readouterr().err
+    assert (err == "") if said is None else (said in err)
+
+
 def test_several_models_in_one_file(run):
     write_files()
     np.savez("both.npz", labels=Y, good=Q, bad=SHARP, ids=np.arange(150.0))
@@ -648,7 +673,9 @@ def test_plot(run, monkeypatch):
         assert run(f"plot {line} -o one.svg --quiet")[:2] == (0, "one.svg\n")
         with open("one.svg") as file:
             assert "<svg" in file.read()
-    assert run("plot preds.npz -o nowhere/p.png")[2].startswith("ckce: error: the folder nowhere")
+    assert run("plot preds.npz -o nowhere/p.png")[2].endswith(
+        "nowhere of nowhere/p.png does not exist; make it\n"
+    )
     assert "7" in run("plot preds.npz --class 7")[2]
 
 
@@ -843,6 +870,7 @@ WRONG = [
     ("compare preds.npz", 1, "of several models, got one, 'probs'; .* or use ckce score for one"),
     ("compare preds.npz --probs probs", 2, "at least 2 files, .* got 1 with --probs; use ckce sco"),
     ("compare preds.npz preds.npz", 2, "each file must be given once"),
+    ("compare preds.npz folder/../preds.npz", 2, "each file must be given once"),
     ("compare preds.npz sharp.npz --names a", 2, "--names: must give 2 different names, got a"),
     ("compare preds.npz sharp.npz --level 2", 2, "--level: must be between 0 and 1, got '2'"),
     ("compare preds.npz four.npz", 1, "one shape, since rows are paired, got .*150, 3"),
@@ -855,9 +883,12 @@ WRONG = [
     (
         "report preds.npz -o nowhere/page.html",
         1,
-        "the folder nowhere of nowhere/page.html does not",
+        "the folder .*nowhere of nowhere/page.html does not exist; make it",
     ),
-    ("report preds.npz -o folder", 1, "folder is a directory; name a file in it with -o"),
+    ("report preds.npz -o folder", 1, "folder is a directory; name a file in it"),
+    ("report preds.npz -o new/", 1, "path must name a file, got 'new/'"),
+    ("report preds.npz --output=", 1, "path must name a file, got ''"),
+    ("report preds.npz -o gone/..", 1, "path must name a file, got 'gone/..'"),
     ("score", 2, "the following arguments are required: FILE"),
     ("score preds.npz --lables y.npy", 2, "unknown option '--lables'; did you mean '--labels'"),
     (
@@ -875,6 +906,9 @@ WRONG = [
     ("score preds.npz --seed 1.5", 2, r"--seed: must be an integer from 0 .*, got '1\.5'"),
     ("score preds.npz --bins 0", 2, "--bins: must be an integer from 1 to 1000, got '0'"),
     ("score preds.npz --threads 0", 2, "--threads: must be an integer from 1 to 1024"),
+    ("score preds.npz --threads \u0663", 2, "--threads: must be an integer from 1 to 1024"),
+    ("score preds.npz --level \u0660.5", 2, "--level: must be a positive number"),
+    ("score preds.npz --classes \u0661..\u0663", 1, "classes must give 3 distinct names"),
     ("score preds.npz --method exakt", 2, "got 'exakt'; did you mean 'exact'"),
     ("score preds.npz --input logit", 2, "got 'logit'; did you mean 'logits'"),
     ("score preds.npz --classes 3..1", 2, r"must be a range such as 1\.\.10, got '3\.\.1'"),
@@ -981,6 +1015,169 @@ def test_a_reader_that_leaves(tmp_path):
     )
     os.close(writing)
     assert (process.returncode, process.stderr) == (0, b"")
+
+
+def closing(*descriptors):
+    """For a process that the shell starts with >&- and its like."""
+    return lambda: [os.close(each) for each in descriptors]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes and devices of POSIX")
+def test_a_result_that_cannot_be_written(tmp_path):
+    np.savez(tmp_path / "p.npz", probs=Q, labels=Y)
+    os.mkfifo(tmp_path / "pipe")
+    reading, writing = os.pipe()
+    os.close(reading)
+    words = [sys.executable, "-m", "ckce", "stream", "p.npz", "-o"]
+
+    def error(name, **streams):
+        done = subprocess.run([*words, name], cwd=tmp_path, stderr=subprocess.PIPE, **streams)
+        assert done.returncode == 1
+        return done.stderr.decode()
+
+    assert error("-", stdout=writing) == "ckce: error: [Errno 32] Broken pipe: '-'\n"
+    assert error(f"/dev/fd/{writing}", pass_fds=[writing]) == (
+        f"ckce: error: [Errno 32] Broken pipe: '/dev/fd/{writing}'\n"
+    )
+    os.close(writing)
+    reader = threading.Thread(target=lambda: (tmp_path / "pipe").open("rb").close())
+    reader.start()
+    assert error("pipe") == "ckce: error: [Errno 32] Broken pipe: 'pipe'\n"
+    reader.join()
+    if Path("/dev/full").exists():
+        assert "No space left on device: '/dev/full'" in error("/dev/full")
+        words = [sys.executable, "-m", "ckce"]
+        with open("/dev/full", "wb") as full:
+            for arguments in (["score", "p.npz"], ["--help"]):
+                done = subprocess.run(
+                    words + arguments, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE
+                )
+                assert done.returncode == 1
+                assert done.stderr.endswith(b"No space left on device: 'standard output'\n")
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="open files as Linux names them")
+def test_output_into_open_files(tmp_path):
+    np.savez(tmp_path / "p.npz", probs=Q, labels=Y)
+    words = [sys.executable, "-m", "ckce", "stream", "p.npz", "--quiet", "-o"]
+    (tmp_path / "link.ckce").symlink_to("/dev/stdout")
+    for name in ("//dev/stdout", "link.ckce"):  # which need no suffix
+        with (tmp_path / "log").open("wb", buffering=0) as log:
+            log.write(b"before")
+            subprocess.run([*words, name], cwd=tmp_path, stdout=log, check=True)
+            log.write(b"after")
+        log = (tmp_path / "log").read_bytes()
+        assert (log[:6], log[-5:]) == (b"before", b"after")
+        assert ckce.CKCEAccumulator.from_bytes(log[6:-5]).n_samples == 150
+    with (tmp_path / "state").open("wb") as file:
+        name = f"/dev/fd/{file.fileno()}"
+        subprocess.run(
+            [*words, name], cwd=tmp_path, check=True, capture_output=True, pass_fds=[file.fileno()]
+        )
+    assert ckce.CKCEAccumulator.load(tmp_path / "state").n_samples == 150
+    done = piped(["stream", "p.npz", "-o", "/dev/fd/99"], b"", tmp_path)
+    assert (done.returncode, done.stderr.count(b"\n")) == (1, 1)
+    assert b"'/dev/fd/99'" in done.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="streams are closed as on POSIX")
+def test_closed_streams(tmp_path):
+    np.savez(tmp_path / "p.npz", probs=Q, labels=Y)
+    unwritten = "ckce: error: [Errno 9] Bad file descriptor: 'standard output'\n"
+    for line, closed, expected in [
+        ("score p.npz", (1,), unwritten),
+        ("completion bash", (1,), unwritten),
+        ("--version", (1,), unwritten),
+        ("report p.npz -o page.html --no-test", (1,), unwritten),
+        ("stream p.npz -o -", (1,), "ckce: error: [Errno 9] Bad file descriptor: '-'\n"),
+        ("score -", (0,), "ckce: error: standard input is empty, expected predictions\n"),
+        ("score missing.npz", (0, 1, 2), ""),
+    ]:
+        done = subprocess.run(
+            [sys.executable, "-m", "ckce", *line.split()],
+            cwd=tmp_path,
+            stderr=subprocess.PIPE,
+            preexec_fn=closing(*closed),
+        )
+        assert (done.returncode, done.stderr.decode()) == (1, expected), line
+    assert (tmp_path / "page.html").read_bytes().endswith(b"</html>\n")
+
+
+def test_a_wrong_level_is_one_line(tmp_path):
+    np.savez(tmp_path / "p.npz", probs=Q, labels=Y)
+
+    def with_level(level, *words):
+        return subprocess.run(
+            [sys.executable, "-m", "ckce", *words],
+            cwd=tmp_path,
+            env={**os.environ, "CKCE_LEVEL": level},
+            capture_output=True,
+            text=True,
+        )
+
+    for words in (["--help"], ["score", "p.npz"]):
+        done = with_level("v99", *words)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert re.fullmatch(r"ckce: error: CKCE_LEVEL must be one of .* got 'v99'\n", done.stderr)
+    assert "Traceback" in with_level("v99", "--help", "--debug").stderr
+    done = with_level("", "--version")  # as if it were not set
+    assert (done.returncode, done.stdout) == (0, f"ckce {ckce.__version__}\n")
+
+
+def test_interrupt_while_the_command_loads(tmp_path):
+    code = """
+import os, signal, sys
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == "{}":
+            os.kill(os.getpid(), signal.SIGINT)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Interrupt())
+from ckce._cli.main import main
+sys.exit(main(["--version"]))
+"""
+    for name in ("argparse", "numpy", "ckce._core", "ckce._cli.parser"):
+        done = subprocess.run(
+            [sys.executable, "-c", code.format(name)], capture_output=True, text=True
+        )
+        assert (done.returncode, done.stdout) == (130, ""), name
+        assert done.stderr == "ckce: error: interrupted\n"
+
+
+def test_names_that_cannot_be_printed(run, tmp_path):
+    np.savez("b.npz", probs=SHARP, labels=Y)
+    steering = "a\x1b[31m\n\tb"
+    np.savez(f"{steering}.npz", probs=Q, labels=Y)
+    for line in (
+        ["score", f"{steering}.npz", "--text"],
+        ["compare", f"{steering}.npz", "b.npz", "--quiet"],
+    ):
+        code, out, _ = run(line)
+        assert code == 0
+        assert r"a\x1b[31m\n\tb" in out
+    np.savez("\u65e5.npz", probs=Q, labels=Y)
+    for encoding in ("ascii", "latin-1"):
+        done = subprocess.run(
+            [sys.executable, "-m", "ckce", "compare", "\u65e5.npz", "b.npz", "--text"],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONIOENCODING": encoding},
+            capture_output=True,
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert rb"\u65e5" in done.stdout
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files that are no text")
+def test_names_that_are_no_text(run):
+    pytest.importorskip("matplotlib")
+    name = os.fsdecode(b"m\xff.npz")
+    np.savez(name, probs=Q, labels=Y)
+    assert run(["plot", name, "--quiet"]) == (0, "ckce-plot.png\n", "")
+    assert r"m\udcff.npz does not exist" in run(["score", f"x{name}"])[2]
+    assert (
+        run(["report", name, "--no-test", "-o", name[:-3] + "html", "--quiet"])[1]
+        == "m\\udcff.html\n"
+    )
 
 
 def on_a_terminal(folder, line, **environment):

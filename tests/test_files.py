@@ -1,16 +1,38 @@
 """Writing files: whole or not at all, through links, into pipes and devices, and nothing else."""
 
+import contextlib
+import io
 import os
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
+from pathlib import Path
 
 import pytest
 
-from ckce._input.files import write_file
+from ckce._input.files import is_standard_output, write_file
 
 posix = pytest.mark.skipif(os.name != "posix", reason="modes, links and pipes of POSIX")
+linux = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
+NOBODY = 65534
+
+
+@contextlib.contextmanager
+def folder_of_nobody():
+    """A folder in which not even root has more rights than its mode gives."""
+    with tempfile.TemporaryDirectory() as name:
+        root = os.geteuid() == 0
+        if root:
+            os.chown(name, NOBODY, NOBODY)
+            os.seteuid(NOBODY)
+        try:
+            yield Path(name)
+        finally:
+            if root:
+                os.seteuid(0)
+            os.chmod(name, 0o700)
 
 
 def test_pieces_replace_what_was_there(tmp_path):
@@ -123,11 +145,133 @@ def test_pipes_of_the_shell(tmp_path):
     assert len(list(tmp_path.iterdir())) == 1
 
 
+@linux
+@pytest.mark.parametrize(
+    "form", ["/dev/fd/{}", "//dev/fd/{}", "/proc/self/fd/{}", "/proc/{pid}/fd/{}", "link"]
+)
+def test_open_files_are_written_where_they_stand(tmp_path, form):
+    path = tmp_path / "all"
+    with path.open("wb", buffering=0) as file:
+        name = form.format(file.fileno(), pid=os.getpid())
+        if form == "link":
+            (tmp_path / "near").symlink_to(f"/dev/fd/{file.fileno()}")
+            name = tmp_path / "link"
+            name.symlink_to("near")
+        file.write(b"head ")
+        write_file(name, [b"page", b" "])
+        file.write(b"end")
+    assert path.read_bytes() == b"head page end"
+    assert {file.name for file in tmp_path.iterdir()} - {"link", "near"} == {"all"}
+    with pytest.raises(OSError, match=r"/fd/|link"):  # it is closed
+        write_file(name, [b"page"])
+
+
+@linux
+def test_files_without_a_name_and_files_of_other_processes(tmp_path):
+    with tempfile.TemporaryFile() as file:
+        write_file(f"/dev/fd/{file.fileno()}", [b"page"])
+        file.seek(0)
+        assert file.read() == b"page"
+    path = tmp_path / "log"
+    path.write_bytes(b"before ")
+    with (
+        path.open("ab") as log,
+        subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=log) as cat,
+    ):
+        write_file(f"/proc/{cat.pid}/fd/1", [b"page"])
+    assert path.read_bytes() == b"before page"
+
+
+@linux
+def test_links_to_standard_output(tmp_path):
+    (tmp_path / "link").symlink_to("/dev/stdout")
+    for name in ("-", "/dev/stdout", "//dev/stdout", "/proc/thread-self/fd/1", tmp_path / "link"):
+        assert is_standard_output(name), name
+    assert not is_standard_output("/dev/stderr")
+    code = "import sys; from ckce._input.files import write_file; print('a'); write_file(sys.argv[1], [b'b'])"
+    path = tmp_path / "log"
+    path.write_bytes(b"before ")
+    with path.open("ab") as log:
+        words = [sys.executable, "-c", code, str(tmp_path / "link")]
+        subprocess.run(words, stdout=log, check=True)
+    assert path.read_bytes() == b"before a\nb"
+
+
+def test_standard_output_that_takes_no_bytes():
+    with (
+        contextlib.redirect_stdout(io.StringIO()),
+        pytest.raises(ValueError, match="no bytes, got '-'"),
+    ):
+        write_file("-", [b"page"])
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away"
+)
+def test_owner_and_group_are_kept(tmp_path):
+    path = tmp_path / "page.html"
+    path.write_bytes(b"old")
+    path.chmod(0o600)
+    os.chown(path, NOBODY, 12)
+    write_file(path, [b"new"])
+    found = path.stat()
+    assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (NOBODY, 12, 0o600)
+    assert path.read_bytes() == b"new"
+
+
+@posix
+def test_a_folder_that_cannot_be_listed():
+    with folder_of_nobody() as folder:
+        folder.chmod(0o333)
+        write_file(folder / "page.html", [b"page"])
+        assert (folder / "page.html").read_bytes() == b"page"
+
+
 def test_folders_are_refused(tmp_path):
     with pytest.raises(IsADirectoryError, match="is a directory; name a file in it"):
         write_file(tmp_path, [b"x"])
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(
+        FileNotFoundError, match=r"the folder .*nowhere of .*html does not exist; make"
+    ):
         write_file(tmp_path / "nowhere" / "page.html", [b"x"])
+
+
+def test_what_names_no_file(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    for name in ("", "new/", "new/.", "new/.."):
+        with pytest.raises(ValueError, match=f"path must name a file, got '{name}'"):
+            write_file(name, [b"x"])
+    with pytest.raises(FileNotFoundError, match=r"the folder .*/~ of ~/page.html does not exist"):
+        write_file("~/page.html", [b"x"])
+    os.symlink("gone/page.html", "dangling")
+    with pytest.raises(FileNotFoundError, match=r"the folder .*/gone of dangling does not exist"):
+        write_file("dangling", [b"x"])
+    os.unlink("dangling")
+    assert list(tmp_path.rglob("*")) == [tmp_path / "here"]
+
+
+@posix
+def test_errors_of_the_system_name_the_file(tmp_path):
+    if Path("/dev/full").exists():
+        with pytest.raises(OSError, match=r"No space left on device: '/dev/full'"):
+            write_file("/dev/full", [b"x"])
+    long = str(tmp_path / ("n" * 256))
+    with pytest.raises(OSError, match=rf"File name too long: '{long}'$"):
+        write_file(long, [b"x"])
+    reading, writing = os.pipe()
+    os.close(reading)
+    with pytest.raises(BrokenPipeError, match=f"Broken pipe: '/dev/fd/{writing}'"):
+        write_file(f"/dev/fd/{writing}", [b"x"])
+    os.close(writing)
+    with folder_of_nobody() as folder:
+        (folder / "page.html").write_bytes(b"old")
+        folder.chmod(0o500)
+        with pytest.raises(
+            PermissionError, match=f"the folder {folder} of .*html must be writable"
+        ):
+            write_file(folder / "page.html", [b"x"])
+        assert (folder / "page.html").read_bytes() == b"old"
 
 
 def test_many_writers(tmp_path):

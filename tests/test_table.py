@@ -1,9 +1,12 @@
 """How results are said: columns that line up, intervals, verdicts, and what every result shows."""
 
 import dataclasses
+import io
 import json
 import math
 import re
+import sys
+from itertools import pairwise
 from types import SimpleNamespace
 from unicodedata import east_asian_width
 
@@ -12,6 +15,7 @@ import pytest
 from shared import sample
 
 import ckce
+from ckce._cli.terminal import Style
 from ckce._results.interval import FEW_ROWS, in_words
 from ckce._results.table import Column, Facts, Table, aligned, number, span, wrapped
 from ckce._results.verdict import advice, verdict
@@ -67,6 +71,10 @@ def test_a_narrow_window_shows_the_first_columns():
         assert max(map(len, lines)) <= width
         assert lines[0].split()[:2] == ["model", "value"]
     assert "share" not in table.text(40).splitlines()[0]
+    words = " ".join(line.strip() for line in table.text(40).splitlines())
+    assert "not shown here: share; a wider window or --json shows them" in words
+    assert "not shown here" not in table.text(80)
+    assert "not shown here" not in table.text()
 
 
 def test_columns_without_a_value_are_left_out():
@@ -80,6 +88,32 @@ def test_sentences_are_broken_at_words():
     assert all(len(line) <= 50 for line in lines)
     assert all(line.startswith("  ") for line in lines[1:])
     assert span("好a") == 3
+
+
+def test_a_number_keeps_its_unit():
+    for width in range(20, 60):
+        for line in wrapped("calibration -0.1 (95 %: -0.3 to 0.2), off by about 2.5 points", width):
+            assert not line.strip().startswith(("%", "points"))
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_lines_are_not_broken_twice(monkeypatch):
+    remark = (
+        "of the second class, kernel width 0.0117; 16.8 % of the predictions are 0 or 1 and count"
+    )
+    facts = Facts(
+        (("ECE (smooth)", "0.0111", f"{remark} half, as in relplot"),), heading="h"
+    ).text()
+    assert len(facts.splitlines()) == 3
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    lines = Style(colours=False).facts(facts).splitlines()[1:]
+    for line, following in pairwise(lines):  # the next word would not have fitted
+        assert len(line) <= 80 < len(line) + 1 + len(following.split()[0])
 
 
 def test_paint_and_html():
@@ -159,6 +193,8 @@ RESULTS = {
     "ece_estimate": lambda: ckce.ece_estimate(Y, Q),
     "evaluate": lambda: ckce.evaluate(Y, Q),
     "miscalibration": lambda: ckce.miscalibration(Y, Q),
+    "witness": lambda: ckce.witness(Y, Q),
+    "worst_regions": lambda: ckce.witness(Y, Q).worst_regions(2),
 }
 
 
@@ -173,6 +209,19 @@ def test_every_result_shows_itself(name):
     for line in text.splitlines():
         assert len(line) <= 130 or "|" in line  # a signature is one word
     assert type(result).__name__ not in text  # no fields in brackets
+
+
+def test_a_witness_says_how_to_go_on():
+    found = ckce.witness(Y, Q)
+    assert str(found).startswith("witness of CKCE, n = 300, m = 3, lambda 0.24")
+    assert all(
+        step in repr(found) for step in ("w(q)", "correction(q)", "worst_regions()", "plot()")
+    )
+    regions = found.worst_regions(2)
+    assert isinstance(regions, list)
+    for line, region in zip(str(regions).splitlines()[1:], regions, strict=True):
+        assert line.endswith(region.words)
+    assert repr(type(regions)()) == "too few rows to look for regions"
 
 
 def keys(record):

@@ -18,7 +18,7 @@ def _choose_level() -> str:
     best = _cpu.level()
     usable = [name for name in BUILT if best in _LEVELS[_LEVELS.index(name) :]]
     forced = os.environ.get("CKCE_LEVEL")
-    if forced is not None:
+    if forced:
         if forced not in usable:
             raise ImportError(
                 f"CKCE_LEVEL must be one of {usable} (built, and within this CPU's level "

@@ -33,6 +33,7 @@ from ckce._cli.reading import temporary_folder as temporary
 from ckce._cli.terminal import Style, width, wrap
 from ckce._compare.comparison import table_of
 from ckce._input import is_standard_output, printable, write_file
+from ckce._input.files import is_regular
 from ckce._plots.save import picture
 from ckce._scan.scan import places_of
 
@@ -82,6 +83,10 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
     return options
 
 
+def _shown(files: list[str]) -> str:
+    return ", ".join(printable(path, "") for path in files)
+
+
 def score(args: argparse.Namespace) -> Output:
     """All metrics of one model."""
     if len(args.files) > 1 and not args.shards:
@@ -118,15 +123,13 @@ def _log_output(args: argparse.Namespace, log: ckce.Log, options: dict[str, Any]
 
     def text(style: Style) -> str:
         if table is not None:
-            names = ", ".join(map(printable, args.files))
-            return f"{style('cyan', names)}\n{table.text(width(), style)}"
+            return f"{style('cyan', _shown(args.files))}\n{table.text(width(), style)}"
         return "\n".join([output.text(style), *(style("dim", note) for note in told(log.notes))])
 
     return output._replace(text=text, data=data)
 
 
 def _evaluation_output(evaluation: Any, files: list[str]) -> Output:
-    names = ", ".join(map(printable, files))
     numbers = evaluation.to_dict()
     debiased = numbers["ckce_debiased"]
     segments, where = (getattr(evaluation, part, None) for part in ("segments", "where"))
@@ -136,7 +139,7 @@ def _evaluation_output(evaluation: Any, files: list[str]) -> Output:
         evaluation = dataclasses.replace(evaluation, segments=None, where=None)
 
     def text(style: Style) -> str:
-        facts = f"{style('cyan', names)}\n{style.facts(str(evaluation))}"
+        facts = f"{style('cyan', _shown(files))}\n{style.facts(str(evaluation))}"
         return facts + _by(segments, style) + ("" if where is None else f"\n\n{where!r}")
 
     return Output(
@@ -210,7 +213,7 @@ def _comparison_output(comparison: Any, data: dict[str, Any]) -> Output:
     return Output(
         text=text,
         data={**data, **comparison.to_dict()},
-        quiet="\n".join(f"{m.name}\t{m.ckce_debiased!r}" for m in comparison.models),
+        quiet="\n".join(f"{printable(m.name, '')}\t{m.ckce_debiased!r}" for m in comparison.models),
     )
 
 
@@ -318,25 +321,19 @@ def _with_names(data: Data, options: dict[str, Any]) -> Data:
 
 def _check_output(path: str, *suffixes: str) -> None:
     """Fail before the work, not after it."""
-    if is_standard_output(path):
-        if suffixes and sys.stdout.isatty():
-            raise UsageError(f"argument -o/--output: {path} is a terminal; redirect it to a file")
-        return
-    special = Path(path).exists() and not Path(path).is_file()  # a pipe or a device has no suffix
-    if suffixes and Path(path).suffix.lower() not in suffixes and not special:
+    if is_standard_output(path) and suffixes and sys.stdout.isatty():
+        raise UsageError(f"argument -o/--output: {path} is a terminal; redirect it to a file")
+    # a pipe, a device or an open file has no suffix
+    if is_regular(path) and suffixes and Path(path).suffix.lower() not in suffixes:
         raise UsageError(f"argument -o/--output: must end in {' or '.join(suffixes)}, got {path!r}")
-    if Path(path).is_dir():
-        raise IsADirectoryError(f"{path} is a directory; name a file in it with -o")
-    if not Path(path).parent.is_dir():
-        raise FileNotFoundError(f"the folder {Path(path).parent} of {path} does not exist; make it")
 
 
 def _written(path: str, content: bytes, headline: str, kind: str) -> Output:
     write_file(path, [content])
 
     def text(style: Style) -> str:
-        wrote = f"wrote {printable(path)} ({len(content) / 1000:.0f} kB)"
-        return f"{style('bold', wrap(printable(headline)))}\n{wrote}"
+        wrote = f"wrote {printable(path, '')} ({len(content) / 1000:.0f} kB)"
+        return f"{style('bold', wrap(printable(headline, '')))}\n{wrote}"
 
     return Output(text, {kind: path, "bytes": len(content), "headline": headline}, path)
 
@@ -360,14 +357,14 @@ def plot(args: argparse.Namespace) -> Output:
             data = read_models(open_models(args, folder, several=False), folder)
         if data.classes is not None:
             options["labels"] = data.classes
-        elif args.target is not None and args.target.isdecimal():
+        elif args.target is not None and args.target.isascii() and args.target.isdecimal():
             options["target"] = int(args.target)
         data = _with_names(data, options)
         with names_of(data.places, data.n_classes):
             diagrams = [
                 ckce.reliability_diagram(
                     data.labels[name] if isinstance(data.labels, dict) else data.labels,
-                    {name: probs},
+                    {printable(name, ""): probs},
                     **data.options(),
                     **options,
                 )

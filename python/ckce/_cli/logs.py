@@ -11,7 +11,7 @@ from typing import Any
 import ckce
 from ckce._cli.messages import UsageError, names_of
 from ckce._cli.prices import announce
-from ckce._cli.reading import Data, check_once, checked_names, find
+from ckce._cli.reading import Data, check_different, check_once, checked_names, find
 from ckce._compare.comparison import table_of
 from ckce._input import printable
 from ckce._metrics.score_table import model_columns
@@ -78,14 +78,12 @@ def _names(args: argparse.Namespace) -> list[str]:
     """Names of the models: the folders' or the files', as far as they differ."""
     if getattr(args, "names", None) is not None:
         return checked_names(args.names, len(args.files))
+    check_different(args.files)
     paths = [Path(path).resolve() for path in args.files]
     names = [path.name if path.is_dir() else _SUFFIX.sub("", path.name) for path in paths]
     if len(set(names)) < len(names):  # a/samples_x.jsonl b/samples_x.jsonl
         names = [path.parent.name for path in paths]
-    names = names if len(set(names)) == len(names) else list(args.files)
-    if len(set(names)) < len(names):
-        raise UsageError("each file must be given once")
-    return names
+    return names if len(set(names)) == len(names) else list(args.files)
 
 
 def log_data(logs: Mapping[str, ckce.Log]) -> Data:
@@ -121,7 +119,7 @@ def _large_enough(parts: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, 
     if len(parts) < 2:
         return {}, ()
     small = {task: len(part) for task, part in parts.items() if len(part) < _LEAST_ROWS}
-    told = ", ".join(f"{printable(task)} ({count})" for task, count in small.items())
+    told = ", ".join(f"{printable(task, '')} ({count})" for task, count in small.items())
     note = f"Too small for a line of their own, fewer than {_LEAST_ROWS} rows: {told}."
     return {t: p for t, p in parts.items() if t not in small}, (note,) if small else ()
 
@@ -210,10 +208,10 @@ def _comparison_table(
     columns = (
         Column("task", ("task",)),
         Column("n", ("n",), form="d"),
-        *(Column(printable(name), (name,), "ckce") for name in names),
+        *(Column(printable(name, ""), (name,), "ckce") for name in names),
         Column("better calibrated", ("verdict",)),
         *(
-            Column(f"accuracy {printable(name)}", (f"accuracy {name}",), form=".4f")
+            Column(f"accuracy {printable(name, '')}", (f"accuracy {name}",), form=".4f")
             for name in names
         ),
     )

@@ -1,61 +1,35 @@
 """The command ``ckce``: scores, comparisons and reports of prediction files."""
 
-from __future__ import annotations
-
-import argparse
-import json
 import os
-import shlex
+import signal
 import sys
-import warnings
-from collections.abc import Sequence
-from typing import Any
-
-from ckce._cli.messages import message_of
-from ckce._cli.parser import make_parser
-from ckce._cli.terminal import Style, complain, wants_colours
-from ckce._input import is_standard_output
+from collections.abc import Callable, Sequence
 
 
-def _print(output: Any, args: argparse.Namespace) -> None:
-    """The result as it was asked for; on stderr if what was written went to standard output."""
-    if args.output is not None and is_standard_output(args.output):
-        if not args.quiet:
-            print(output.text(Style(wants_colours(sys.stderr, args.color))), file=sys.stderr)
-        return
-    if args.quiet:
-        print(output.quiet)
-    elif args.json or not (args.text or sys.stdout.isatty() or args.run == "completion"):
-        print(json.dumps(output.data, indent=2, allow_nan=False))
-    else:
-        print(output.text(Style(wants_colours(sys.stdout, args.color))))
-    sys.stdout.flush()
+def _replace_closed_streams() -> None:
+    """Standard streams that the caller closed: no file that is opened may take their place.
+
+    Standard input is then empty, standard output refuses what is written, standard error is silent.
+    """
+    for name, mode, flags in (
+        ("stdin", "r", os.O_RDONLY),
+        ("stdout", "w", os.O_RDONLY),
+        ("stderr", "w", os.O_WRONLY),
+    ):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.open(os.devnull, flags), mode))  # noqa: SIM115
 
 
-def _run(args: argparse.Namespace) -> int:
-    from ckce._cli import commands
-
-    def warn(message: Warning | str, *_: Any, **__: Any) -> None:
-        complain("warning", str(message))
-
+def _load() -> Callable[[list[str]], int]:
+    """The rest; Ctrl-C waits until it is loaded, since compiled modules make other errors of it."""
+    posix = hasattr(signal, "pthread_sigmask")
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT]) if posix else set()
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            warnings.simplefilter("always", UserWarning)
-            warnings.simplefilter("always", RuntimeWarning)
-            warnings.showwarning = warn
-            _print(getattr(commands, args.run)(args), args)
-    except BrokenPipeError:  # the reader has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (Exception, KeyboardInterrupt) as error:
-        if args.debug:
-            raise
-        if isinstance(error, KeyboardInterrupt):
-            complain("error", "interrupted")
-            return 130
-        complain("error", message_of(error))
-        return 2 if isinstance(error, argparse.ArgumentTypeError) else 1
-    return 0
+        from ckce._cli.run import run
+    finally:
+        if posix:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return run
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -71,13 +45,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     int
         0 done, 1 wrong files or numbers, 2 wrong command line, 130 interrupted.
     """
-    parser = make_parser()
-    args, unknown = parser.parse_known_args(argv)
-    if unknown:
-        getattr(args, "parser", parser).refuse(unknown)
-    if not hasattr(args, "run"):
-        parser.print_help()
-        return 0
-    words = sys.argv[1:] if argv is None else argv
-    args.command = shlex.join(["ckce", *words])
-    return _run(args)
+    words = sys.argv[1:] if argv is None else list(argv)
+    try:
+        _replace_closed_streams()
+        return _load()(words)
+    except (ImportError, KeyboardInterrupt) as error:  # before there are words for errors
+        if "--debug" in words:
+            raise
+        interrupted = isinstance(error, KeyboardInterrupt)
+        said = "interrupted" if interrupted else " ".join(str(error).split())
+        print(f"ckce: error: {said}", file=sys.stderr)
+        return 130 if interrupted else 1

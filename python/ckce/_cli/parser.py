@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
 
 from ckce._cli import values
 from ckce._cli.terminal import complain
@@ -27,6 +28,16 @@ REPORT = "ckce-report.html"
 PICTURE = "ckce-plot.png"
 
 
+def say(text: str, stream: IO[str]) -> None:
+    """Print a line; a reader may leave before its end, but what cannot be written at all is an error."""
+    try:
+        print(text, file=stream, flush=True)
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # Python would try once more
+        if not isinstance(error, BrokenPipeError):
+            raise OSError(error.errno, error.strerror, "standard output") from None
+
+
 class Parser(argparse.ArgumentParser):
     """argparse with errors of one line that suggest the nearest word."""
 
@@ -37,6 +48,10 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         complain("error", f"{message} (see {self.prog} --help)")
         sys.exit(2)
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Help, or the version."""
+        say(message.removesuffix("\n"), sys.stdout if file is None else file)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Say what may be chosen, and what was nearly."""

@@ -311,8 +311,12 @@ def _names(args: argparse.Namespace) -> list[str]:
     """Names of the models: the files', without folders and suffix where that tells them apart."""
     if args.names is not None:
         return checked_names(args.names, len(args.files))
+    check_different(args.files)
     stems = [Path(path).name.removesuffix(".gz").rpartition(".")[0] or path for path in args.files]
-    names = stems if len(set(stems)) == len(stems) else args.files
-    if len(set(names)) < len(names):
+    return stems if len(set(stems)) == len(stems) else list(args.files)
+
+
+def check_different(paths: list[str]) -> None:
+    """Refuse a file that is compared with itself."""
+    if len(set(map(os.path.realpath, paths))) < len(paths):
         raise UsageError("each file must be given once")
-    return list(names)

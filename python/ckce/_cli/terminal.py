@@ -4,10 +4,10 @@ import os
 import re
 import shutil
 import sys
-import textwrap
 from typing import IO
 
 from ckce._input import printable
+from ckce._results.table import wrapped
 
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 
@@ -27,7 +27,8 @@ class Style:
 
     def facts(self, lines: str) -> str:
         """A result line by line: its heading and the CKCE stand out, remarks recede."""
-        heading, *rows = lines.split("\n")
+        # Lines that were broken at another width are whole again before they are broken at this one.
+        heading, *rows = re.sub(r"\n +", " ", lines).split("\n")
         return "\n".join([self("bold", wrap(heading)), *map(self._fact, rows)])
 
     def _fact(self, row: str) -> str:
@@ -56,10 +57,7 @@ def wrap(line: str, stream: IO[str] | None = None, *, indent: int = 0) -> str:
     columns = shutil.get_terminal_size((120, 24)).columns
     if len(line) <= columns or not stream.isatty():
         return line
-    hanging = " " * (indent if indent < columns - 20 else 4)
-    return textwrap.fill(
-        line, columns, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False
-    )
+    return "\n".join(wrapped(line, columns, indent if indent < columns - 20 else 4))
 
 
 def wants_colours(stream: IO[str], choice: str = "auto") -> bool:

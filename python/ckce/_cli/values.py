@@ -11,13 +11,13 @@ from ckce._cli.messages import UsageError
 
 def classes(text: str) -> list[Any]:
     """``cat,dog`` or ``1..10``."""
-    if found := re.fullmatch(r"(-?\d+)\.\.(-?\d+)", text):
+    if found := re.fullmatch(r"(-?[0-9]+)\.\.(-?[0-9]+)", text):
         first, last = int(found[1]), int(found[2])
         if not 0 < last - first < 10**6:
             raise UsageError(f"must be a range such as 1..10, got {text!r}")
         return list(range(first, last + 1))
     names = words(text)
-    integers = all(re.fullmatch(r"-?\d+", name) for name in names)
+    integers = all(re.fullmatch(r"-?[0-9]+", name) for name in names)
     return [int(name) for name in names] if integers else list(names)
 
 
@@ -50,7 +50,7 @@ def positive(text: str) -> float:
         value = float(text)
     except ValueError:
         value = -1.0
-    if not 0.0 < value < float("inf"):
+    if not text.isascii() or not 0.0 < value < float("inf"):
         raise UsageError(f"must be a positive number, got {text!r}")
     return value
 
@@ -66,9 +66,13 @@ def bandwidth(text: str) -> float | str:
         ) from None
 
 
+def _is_whole(text: str) -> bool:
+    return text.isascii() and text.isdecimal()
+
+
 def integer(low: int, high: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
-        if not text.isdecimal() or not low <= int(text) <= high:
+        if not _is_whole(text) or not low <= int(text) <= high:
             raise UsageError(f"must be an integer from {low} to {high}, got {text!r}")
         return int(text)
 
@@ -77,4 +81,4 @@ def integer(low: int, high: int) -> Callable[[str], int]:
 
 def landmarks(text: str) -> int | str:
     """How many, or the state that has them."""
-    return integer(1, 10**6)(text) if text.isdecimal() else text
+    return integer(1, 10**6)(text) if _is_whole(text) else text

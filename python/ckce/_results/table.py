@@ -2,6 +2,7 @@
 
 import importlib
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -86,12 +87,17 @@ class Table:
         ]
 
     def lines(self, width: int | None = None, paint: Paint = plain) -> list[str]:
-        """The header and the rows, as many columns of them as fit."""
+        """The header and the rows, as many columns of them as fit, and which ones do not."""
         cells = self.cells()
         lines = _lines(cells, paint)
+        hidden: list[str] = []
         while width is not None and len(cells) > 2 and span(_lines(cells)[0]) > width:
+            hidden.insert(0, cells[-1][0].title)
             cells = cells[:-1]
             lines = _lines(cells, paint)
+        if width is not None and hidden:
+            words = f"not shown here: {', '.join(hidden)}; a wider window or --json shows them"
+            lines += [paint("dim", line) for line in wrapped(words, width)]
         return lines
 
     def text(self, width: int | None = None, paint: Paint = plain) -> str:
@@ -114,7 +120,10 @@ class Table:
     def html(self) -> str:
         """For notebooks and the report."""
         cells = self.cells()
-        head = "".join(f'<th style="{_side(c)}">{harmless(c.title)}</th>' for c, _ in cells)
+        head = "".join(
+            f'<th style="{_LEFT if c.words else "text-align:right"}">{harmless(c.title)}</th>'
+            for c, _ in cells
+        )
         body = "".join(
             "<tr>"
             + "".join(_html_cell(j, c, words[row]) for j, (c, words) in enumerate(cells))
@@ -250,14 +259,14 @@ def padded(words: str, width: int, right: bool = False) -> str:
     return space + words if right else words + space
 
 
-def wrapped(words: str, width: int = WIDTH) -> list[str]:
-    """Lines of a sentence, broken at words; later ones are indented."""
+def wrapped(words: str, width: int = WIDTH, indent: int = 2) -> list[str]:
+    """Lines of a sentence, broken at words; later ones are indented. A number keeps its unit."""
     lines: list[str] = []
-    for word in printable(words).split(" ") if words else []:
+    for word in re.split(r" (?!%|points\b)", printable(words)) if words else []:
         if lines and span(lines[-1]) + 1 + span(word) <= width:
             lines[-1] += f" {word}"
         else:
-            lines.append(f"  {word}" if lines else word)
+            lines.append(" " * indent + word if lines else word)
     return lines
 
 
