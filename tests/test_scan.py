@@ -1,5 +1,6 @@
 """Files of predictions: every format gives the same rows, and nothing in a file is believed."""
 
+import csv
 import gzip
 import io
 import json
@@ -505,11 +506,6 @@ BAD_TABLES = {
     "twice": ("label,p0,p0\n0,1,0\n", {"probs": "p"}, "'p0' twice"),
     "class twice": ("label,p0,p_0\n0,1,0\n", {"probs": "p"}, "each class once"),
     "short line": ("label,p0,p1\n0,1,0\n1,1\n", {"probs": "p"}, "line 3 has 2 fields, expected 3"),
-    "long field": (
-        f'label,p0,p1\n0,1,0\n1,"{"0" * 140_000}",1\n',
-        {"probs": "p"},
-        "line 3 cannot be read: field larger",
-    ),
     "long line": ('label,p0,p1\n0,1,0\n1,"0",1,7\n', {"probs": "p"}, "line 3 has 4 fields"),
     "word": ("label,p0,p1\n0,1,0\n1,oh,1\n", {"probs": "p"}, "line 3 column 'p0' is 'oh'"),
     "hole": ("label,p0,p1\n\n0,1,\n", {"probs": "p"}, "line 3 column 'p1' is ''"),
@@ -532,7 +528,16 @@ BAD_TABLES = {
     "own names": ("y_true,p0,p1\n0,1,0\n", {"probs": "p"}, "it has 'y_true', 'p0', 'p1'; name it"),
     "real label": ("label,p0,p1\n1.0,1,0\n", {"probs": "p"}, "numbers like '1.0' in line 2"),
     "no label": ("label,p0,p1\n1,1,0\n,1,0\n", {"probs": "p"}, "has no label in line 3"),
-    "huge label": (f"label,p0,p1\n{10**30},1,0\n", {"probs": "p"}, "64 bits cannot hold"),
+    "huge label": (
+        f"label,p0,p1\n0,1,0\n{10**30},1,0\n",
+        {"probs": "p"},
+        "got '1000000000000*' in line 3, which 64 bits cannot hold",
+    ),
+    "two labels": (
+        "label,labels,p0,p1\n0,1,1,0\n",
+        {"probs": "p"},
+        "must hold one of the columns 'labels' and 'label', got both; name it with labels=",
+    ),
     "underscore": ("label,p0,p1\n1,1_0,0\n", {"probs": "p"}, "line 2 column 'p0' is '1_0', expec"),
     "underscore label": (
         "label,p0,p1\n1,1,0\n1_0,1,0\n",
@@ -547,8 +552,21 @@ BAD_TABLES = {
     "digits of a label": ("label,p0,p1\n1,1,0\n\u0661,1,0\n", {"probs": "p"}, "in line 3; write"),
     "other digits": ("label,p0,p1\n1,\u0661,0\n", {"probs": "p"}, "line 2 column 'p0' is"),
     "UTF-16": ("label,p0,p1\n0,1,0\n".encode("utf-16"), {}, "is text in UTF-16; save it in UTF-8"),
-    "unknown class": ("label,a,b\nc,1,0\n", {"probs": "*"}, "row 0 has the label 'c'"),
-    "not text": (b"label,p0,p1\n\xff\xfe,1,0\n", {"probs": "p"}, "is not text in UTF-8"),
+    "UTF-16 without a mark": (
+        "label,p0,p1\n0,1,0\n".encode("utf-16-le"),
+        {"probs": "p"},
+        "line 1 holds a NUL character: the file is damaged, or is text in UTF-16; save it in UTF-8",
+    ),
+    "UTF-32": ("label,p0,p1\n0,1,0\n".encode("utf-32"), {}, "is text in UTF-32; save it in UTF-8"),
+    "NUL": ("label,p0,p1\n0,1,0\n0\0,1,0\n", {"probs": "p"}, "line 3 holds a NUL character"),
+    "gzip": (gzip.compress(b"label,p0,p1\n"), {}, "is a gzip file; let its name end in .gz"),
+    "zip": (b"PK\3\4....", {}, "is a zip archive, as .npz and .xlsx files are; name it .npz, or"),
+    "unknown class": ("label,a,b\n\nc,1,0\n", {"probs": "*"}, "line 3 has the label 'c'"),
+    "not text": (
+        "label,p0,p1\n0,1,0\n\u00e9,1,0\n".encode("latin-1"),
+        {"probs": "p"},
+        "line 3 is not text in UTF-8, it holds the byte 0xe9; save the file in UTF-8",
+    ),
 }
 
 
@@ -572,6 +590,36 @@ def test_labels_of_two_kinds_are_refused(tmp_path):
         list(ckce.scan(path, probs="*", batch_size=8))
 
 
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([0, 1, "cat"], "line 3 has 'cat', and earlier lines have integers"),
+        (["cat", "dog", 2], "line 3 has 2, and earlier lines have names"),
+    ],
+)
+@pytest.mark.parametrize("batch_size", [1, 2, 3])
+def test_labels_of_two_kinds_in_jsonl_are_refused(tmp_path, labels, message, batch_size):
+    lines = [json.dumps({"label": label, "probs": [0.5, 0.5]}) for label in labels]
+    (tmp_path / "p.jsonl").write_text("\n".join(lines))
+    with pytest.raises(ValueError, match=f"mixes numbers and names: {message}"):
+        list(ckce.scan(tmp_path / "p.jsonl", batch_size=batch_size))
+
+
+def test_a_field_may_be_long(tmp_path):
+    prompt = 50_000 * 'say ""hi"",\n'
+    (tmp_path / "p.csv").write_text(f'label,note,p0,p1\n0,"{prompt}",1,0\n1,plain,0,1\n')
+    limit = csv.field_size_limit()
+    labels, probs = ckce.scan(tmp_path / "p.csv", probs="p").read()
+    assert (labels.tolist(), probs.tolist()) == ([0, 1], [[1.0, 0.0], [0.0, 1.0]])
+    assert csv.field_size_limit() == limit
+    (tmp_path / "p.csv").write_text(f'label,note,p0,p1\n0,"{prompt}",1,half\n')
+    with pytest.raises(ValueError, match="line 2 column 'p1' is 'half', expected a number"):
+        ckce.scan(tmp_path / "p.csv", probs="p").read()
+    (tmp_path / "p.csv").write_text(f'label,note,p0,p1\n0,"{prompt}",1\n')
+    with pytest.raises(ValueError, match="line 2 has 3 fields, expected 4"):
+        ckce.scan(tmp_path / "p.csv", probs="p").read()
+
+
 def test_an_underscore_makes_a_name(tmp_path):
     """Python reads 1_0 as 10; a table does not."""
     rows = [["1_0", "1", "0"], ["0", "0", "1"], ["0", "0", "1"]]
@@ -593,7 +641,16 @@ def test_fields_may_hold_lines(tmp_path):
 
 BAD_LINES = {
     "not JSON": ("label,p0", "line 2 is not JSON"),
-    "nested": ("[" * 100_000, "line 2 is not JSON"),
+    "nested": ("[" * 100_000, "line 2 is not JSON: it is nested too deeply"),
+    "cut off": (
+        '{"label": 0,',
+        "line 2 is not JSON: it is cut off; an object must stand on one line",
+    ),
+    "two objects": ("{} {}", r"line 2 is not JSON at column 4 \(Extra data\)"),
+    "digits": (
+        f'{{"label": {"9" * 5000}, "probs": [1, 0]}}',
+        "line 2 is not JSON: it holds an integer of thousands of digits",
+    ),
     "list": ("[0, 1]", 'must be a JSON object such as {"label": 0, "probs": .*, got a list'),
     "no member": ('{"probs": [1, 0]}', "line 2 has no member 'label'"),
     "short": ('{"label": 0, "probs": [1]}', "line 2 has 1 probabilities, expected 2 as in the fir"),
@@ -607,7 +664,7 @@ BAD_LINES = {
     "label": ('{"label": 0.5, "probs": [1, 0]}', "numbers like '0.5' in line 2"),
     "true label": ('{"label": true, "probs": [1, 0]}', "numbers like 'True' in line 2"),
     "null label": ('{"label": null, "probs": [1, 0]}', "has no label in line 2"),
-    "large label": (f'{{"label": {10**30}, "probs": [1, 0]}}', "64 bits cannot hold"),
+    "large label": (f'{{"label": {10**30}, "probs": [1, 0]}}', "in line 2, which 64 bits cannot"),
 }
 
 
@@ -731,6 +788,9 @@ def test_paths(tmp_path):
     np.save(tmp_path / "q.npy", Q)
     with pytest.raises(ValueError, match=r"labels='y\.npy'"):
         ckce.scan(tmp_path / "q.npy")
+    np.savez(path, probs=Q, labels=Y, label=Y)
+    with pytest.raises(ValueError, match="one of the arrays 'labels' and 'label', got both; name"):
+        ckce.scan(path)
     np.savez(path, probs=Q, labels=Y[1:])
     with pytest.raises(ValueError, match=r"'labels' has 102 rows, but .* has 103"):
         ckce.scan(path)

@@ -202,15 +202,20 @@ def open_member(file: File, keys: tuple[str, ...], argument: str) -> ArrayFile:
     with file.path.open("rb") as stream:
         archive = _open_archive(stream, file.name)
         members = _members(archive, file.name)
-        key = next((key for key in keys if key in members), None)
-        if key is None:
+        found = [key for key in keys if key in members]
+        if len(found) > 1:
+            raise InputError(
+                f"{file.name} must hold one of the arrays {found[0]!r} and {found[1]!r}, got both",
+                (NAME_IT[argument][0], f"name one with {argument}="),
+            )
+        if not found:
             near = suggest(keys[0], members)
             kind = "name_array" if argument == "probs" else NAME_IT[argument][0]
             raise InputError(
                 f"{file.name} has no array {keys[0]!r}, it holds {listed(members)}{near}",
                 *([] if near else [(kind, f"name one with {argument}=")]),
             )
-        info, where = archive.getinfo(members[key]), f"{file.name} array {key!r}"
+        info, where = archive.getinfo(members[found[0]]), f"{file.name} array {found[0]!r}"
         header = _member_header(archive, info, where)
         _refuse_objects(header, where)
     if info.compress_type == zipfile.ZIP_DEFLATED:

@@ -28,7 +28,11 @@ def _column(parts: tuple[Any, ...]) -> Any:
 
 
 def find_classes(
-    labels: NDArray[Any], classes: Sequence[Any], path: str, first_row: int
+    labels: NDArray[Any],
+    classes: Sequence[Any],
+    path: str,
+    first_row: int,
+    lines: Sequence[int] | None,
 ) -> NDArray[Any]:
     """Numbers of the columns that the labels name."""
     names = classes
@@ -50,8 +54,9 @@ def find_classes(
         row = int(np.argmax(indices < 0))
         label = labels[row].item()
         hint = suggest(label, names) if isinstance(label, str) else ""
+        where = f"row {first_row + row}" if lines is None else f"line {lines[row]}"
         raise ValueError(
-            f"{path} row {first_row + row} has the label {label!r}, but the classes are "
+            f"{path} {where} has the label {label!r}, but the classes are "
             f"{listed(map(str, names))}{hint}"
         )
     return indices

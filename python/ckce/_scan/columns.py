@@ -64,7 +64,13 @@ def suggest(name: str, known: Iterable[str], *, patterns: bool = False) -> str:
 
 def find_columns(where: str, names: Sequence[str], wanted: Wanted) -> Columns:
     """Settle the columns from their names alone; what is not there is an error."""
-    label = next((name for name in wanted.labels if name in names), None)
+    labels = [name for name in wanted.labels if name in names]
+    if len(labels) > 1:
+        raise InputError(
+            f"{where} must hold one of the columns {labels[0]!r} and {labels[1]!r}, got both",
+            NAME_IT["labels"],
+        )
+    label = labels[0] if labels else None
     if label is None and wanted.labels:
         raise _unknown(where, wanted.labels[0], names, "labels")
     weight = wanted.weights

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike, fsdecode
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -50,6 +50,7 @@ class Rows(NamedTuple):
     labels: NDArray[Any] | None
     probs: Any  # an array; of logs, Choices or TopKPredictions
     weights: NDArray[Any] | None = None
+    lines: Sequence[int] | None = None  # of a text file, for messages
 
 
 class Source(Protocol):
@@ -73,6 +74,20 @@ class Source(Protocol):
 def is_array_file(name: Any) -> bool:
     """Whether labels or weights are given as a file of their own."""
     return isinstance(name, PathLike) or (isinstance(name, str) and name.lower().endswith(_ARRAYS))
+
+
+def check_paths(path: Any) -> list[str]:
+    """A path, or several."""
+    several = isinstance(path, Iterable) and not isinstance(path, (str, bytes, PathLike))
+    paths = list(path) if several and not hasattr(path, "read") else [path]
+    for each in paths:
+        if not isinstance(each, (str, bytes, PathLike)):
+            hint = "; write it to a file, which is read more than once"
+            raise TypeError(
+                f"path must be a path, or a sequence of paths, got {type(each).__name__}"
+                + (hint if hasattr(each, "read") else "")
+            )
+    return [fsdecode(each) for each in paths]
 
 
 def find_file(path: Any) -> File:

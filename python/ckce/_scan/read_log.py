@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable
-from os import PathLike, fspath
+from os import fspath
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ckce._input import Choices, InputError, join_choices, join_top_k, listed, warn
-from ckce._scan.formats import File, find_file, suffix_of
+from ckce._scan.formats import File, check_paths, find_file, suffix_of
 from ckce._scan.lm_eval import task_of
 from ckce._scan.log import Log, LogOptions, Part
 
@@ -176,12 +176,11 @@ def read_log(
     0.5
     """
     options = LogOptions(loglikelihood, target, filter, order, given_text)
-    single = isinstance(path, (str, PathLike))
-    paths = [path] if single else list(path)
+    paths = check_paths(path)
     files = find_logs(paths)
     if files is None:
         raise InputError(
-            f"{listed([str(each) for each in paths], 3)} holds no log of lm-evaluation-harness, inspect_ai "
+            f"{listed(paths, 3)} holds no log of lm-evaluation-harness, inspect_ai "
             "or a completion service",
             ("use_scan", "read predictions and labels with ckce.scan"),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from os import PathLike, fsdecode
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,16 @@ from ckce._input import (
 )
 from ckce._methods import Landmarks
 from ckce._scan.batches import Batch, draw, find_classes, joined
-from ckce._scan.formats import File, Rows, Source, find_file, is_array_file, open_source, suffix_of
+from ckce._scan.formats import (
+    File,
+    Rows,
+    Source,
+    check_paths,
+    find_file,
+    is_array_file,
+    open_source,
+    suffix_of,
+)
 
 if TYPE_CHECKING:
     from ckce._compare.verdict import CommonGround
@@ -106,11 +115,11 @@ class Scan:
         return tqdm(total=self.n_samples, desc="reading", unit=" rows", unit_scale=True, **unasked)
 
     def _batch(self, part: Rows, path: str, first_row: int) -> Batch:
-        labels, probs, weights = part
+        labels, probs, weights, lines = part
         if labels is None:
             raise ValueError(f"{path} has no labels")
         if self.classes is not None:
-            labels = find_classes(labels, self.classes, path, first_row)
+            labels = find_classes(labels, self.classes, path, first_row, lines)
         return (labels, probs) if weights is None else (labels, probs, weights)
 
     def read(self, *, spool: str | PathLike[str] | None = None) -> Batch:
@@ -349,10 +358,7 @@ def scan(
     check_count("batch_size", batch_size)
     if progress is not None:
         check_bool("progress", progress)
-    single = isinstance(path, (str, bytes, PathLike))
-    paths = [
-        fsdecode(each) if isinstance(each, bytes) else each for each in ([path] if single else path)
-    ]
+    paths = check_paths(path)
     if probs is None and labels is None and weights is None and classes is None:
         found = scan_logs(paths, batch_size, progress)
         if found is not None:

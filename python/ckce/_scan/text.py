@@ -14,12 +14,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ckce._input import InputError
+from ckce._input import InputError, shown
 from ckce._scan.columns import Wanted, find_columns, find_models
 from ckce._scan.formats import File, Rows
 
 _LINE_LIMIT = 2**26  # characters
 _GZIP_RATIO = 2  # of digits
+#: How files that are no text in UTF-8 begin.
+_OTHER_KINDS = {
+    b"\xff\xfe\0\0": "text in UTF-32; save it in UTF-8",
+    b"\0\0\xfe\xff": "text in UTF-32; save it in UTF-8",
+    b"\xff\xfe": "text in UTF-16; save it in UTF-8",
+    b"\xfe\xff": "text in UTF-16; save it in UTF-8",
+    b"\x1f\x8b": "a gzip file; let its name end in .gz",
+    b"PK\3\4": "a zip archive, as .npz and .xlsx files are; name it .npz, or save the sheet as .csv",
+    b"\x93NUMPY": "a numpy array; let its name end in .npy",
+    b"PAR1": "a parquet file; let its name end in .parquet",
+}
 _INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?\s*")
 _FRACTION = re.compile(r"\s*[+-]?[0-9]*[.,][0-9]+([eE][+-]?[0-9]+)?\s*")
@@ -32,9 +43,12 @@ def read_lines(file: File, *, quotes: bool) -> Iterator[tuple[int, str]]:
     opener: Any = gzip.open if file.gzipped else open
     try:
         with opener(file.path, "rb") as stream:
-            if stream.read(2) in (b"\xff\xfe", b"\xfe\xff"):
-                raise ValueError(f"{file.name} is text in UTF-16; save it in UTF-8")
-        with opener(file.path, "rt", encoding="utf-8-sig", newline="") as stream:
+            head = stream.read(8)
+        for start, kind in _OTHER_KINDS.items():
+            if head.startswith(start):
+                raise ValueError(f"{file.name} is {kind}")
+        text = {"encoding": "utf-8-sig", "errors": "surrogateescape", "newline": ""}
+        with opener(file.path, "rt", **text) as stream:
             number = 1
             while line := stream.readline(_LINE_LIMIT):
                 first = number
@@ -46,13 +60,29 @@ def read_lines(file: File, *, quotes: bool) -> Iterator[tuple[int, str]]:
                 if len(line) >= _LINE_LIMIT:
                     raise ValueError(f"{file.name} line {first} is longer than {_LINE_LIMIT}")
                 if line.strip():
+                    _check_characters(file, first, line)
                     yield first, line
                 number += 1
-    except UnicodeDecodeError:
-        raise ValueError(f"{file.name} is not text in UTF-8") from None
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise ValueError(
             f"{file.name} is not a whole gzip file: it is cut off or damaged"
+        ) from None
+
+
+def _check_characters(file: File, number: int, line: str) -> None:
+    """Refuse what no table in UTF-8 holds."""
+    if "\0" in line:
+        raise ValueError(
+            f"{file.name} line {number} holds a NUL character: the file is damaged, or is text in "
+            "UTF-16; save it in UTF-8"
+        )
+    try:
+        if not line.isascii():
+            line.encode()
+    except UnicodeEncodeError as error:  # on a byte that was not decoded
+        raise ValueError(
+            f"{file.name} line {number} is not text in UTF-8, it holds the byte "
+            f"0x{ord(line[error.start]) - 0xDC00:02x}; save the file in UTF-8"
         ) from None
 
 
@@ -98,7 +128,7 @@ class _TextSource(ABC):
         lines = self.body()
         self._text = None
         while block := list(itertools.islice(lines, rows)):
-            yield self.read_block(block)
+            yield self.read_block(block)._replace(lines=[number for number, _ in block])
 
     def guess_rows(self) -> int:
         """From the size, and the first lines."""
@@ -120,24 +150,29 @@ class _TextSource(ABC):
         odd = next((i for i, yes in enumerate(whole) if not yes), None)
         if odd is None and not self._text:
             self._text = False
-            return self._as_integers(cells)
+            return self._as_integers(block, cells)
         for (number, _), cell in zip(block, cells, strict=True):
             if cell == "" or cell is None:
                 raise ValueError(f"{where} has no label in line {number}")
         if self.classes is None:  # no column has a name that it could be
             self._refuse_other_digits(block, cells)
+        no_name = next((i for i, cell in enumerate(cells) if not isinstance(cell, str)), None)
         fractions = odd is not None and all(map(_is_number, cells))
-        if fractions or not all(isinstance(cell, str) for cell in cells):
-            odd = next(i for i, c in enumerate(cells) if not (_is_integer(c) or _is_name(c)))
-            raise InputError(
-                f"{where} must hold integers or names, got numbers like {str(cells[odd])[:30]!r} in "
-                f"line {block[odd][0]}",
-                ("integer_labels", "write them without a fraction"),
-            )
-        if odd is not None and self._text is False:
+        if fractions or no_name is not None:
+            neither = (i for i, c in enumerate(cells) if not (_is_integer(c) or _is_name(c)))
+            if (first := next(neither, None)) is not None:
+                raise InputError(
+                    f"{where} must hold integers or names, got numbers like "
+                    f"{str(cells[first])[:30]!r} in line {block[first][0]}",
+                    ("integer_labels", "write them without a fraction"),
+                )
+        if self._text is False or no_name is not None:
+            named = odd == 0 if self._text is None else self._text
+            other = no_name if named else odd
+            assert other is not None
             raise ValueError(
-                f"{where} mixes numbers and names: line {block[odd][0]} has {cells[odd]!r}, and "
-                "earlier lines have integers"
+                f"{where} mixes numbers and names: line {block[other][0]} has {shown(cells[other])}, "
+                f"and earlier lines have {'names' if named else 'integers'}"
             )
         self._text = True
         return np.array(cells, dtype=str)
@@ -151,15 +186,17 @@ class _TextSource(ABC):
                     f"{number}; write plain digits, or list the columns by the names of the classes"
                 )
 
-    def _as_integers(self, cells: list[Any]) -> NDArray[np.int64]:
-        try:
-            return np.array([int(cell) for cell in cells], np.int64)
-        except (OverflowError, ValueError):
-            longest = max(map(str, cells), key=len)
-            raise ValueError(
-                f"{self.places['labels']} must hold integers or names, got numbers like "
-                f"{longest[:30]!r}, which 64 bits cannot hold"
-            ) from None
+    def _as_integers(self, block: Block, cells: list[Any]) -> NDArray[np.int64]:
+        numbers = np.empty(len(cells), np.int64)
+        for i, ((number, _), cell) in enumerate(zip(block, cells, strict=True)):
+            try:
+                numbers[i] = int(cell)
+            except (OverflowError, ValueError):
+                raise ValueError(
+                    f"{self.places['labels']} must hold integers or names, got {str(cell)[:30]!r} in "
+                    f"line {number}, which 64 bits cannot hold"
+                ) from None
+        return numbers
 
 
 def _plain_integers(cells: list[Any]) -> NDArray[np.int64] | None:
@@ -201,10 +238,21 @@ def _is_name(cell: Any) -> bool:
     return isinstance(cell, str) and not _is_number(cell)
 
 
+def _load(lines: list[str], kind: Any, delimiter: str, **columns: Any) -> NDArray[Any]:
+    return np.loadtxt(
+        lines, dtype=kind, comments=None, delimiter=delimiter, quotechar='"', ndmin=2, **columns
+    )
+
+
 def _csv_fields(file: File, number: int, line: str, delimiter: str) -> list[str]:
     try:
+        if (
+            len(line) > csv.field_size_limit()
+        ):  # of the whole process; NumPy is slower, and has none
+            fields: list[str] = _load([line], object, delimiter)[0].tolist()
+            return fields
         return next(csv.reader([line], delimiter=delimiter))
-    except csv.Error as error:
+    except (csv.Error, ValueError) as error:
         raise ValueError(f"{file.name} line {number} cannot be read: {error}") from None
 
 
@@ -255,7 +303,7 @@ class CsvSource(_TextSource):
                 raise self._unequal(number, fields)
         columns, labels, weights = self.columns, None, None
         if columns.label is not None:
-            cells = self._parse(block, [columns.label], str)[:, 0].tolist()
+            cells = self._parse(block, [columns.label], object)[:, 0].tolist()
             labels = self.as_labels(block, cells)
         if columns.weight is not None:
             weights = self._numbers(block, [columns.weight])[:, 0]
@@ -270,15 +318,8 @@ class CsvSource(_TextSource):
         )
 
     def _parse(self, block: Block, names: Sequence[str], kind: Any) -> NDArray[Any]:
-        return np.loadtxt(
-            [line for _, line in block],
-            dtype=kind,
-            comments=None,
-            delimiter=self.delimiter,
-            quotechar='"',
-            usecols=[self.names.index(name) for name in names],
-            ndmin=2,
-        )
+        columns = [self.names.index(name) for name in names]
+        return _load([line for _, line in block], kind, self.delimiter, usecols=columns)
 
     def _numbers(self, block: Block, names: Sequence[str]) -> NDArray[np.float64]:
         try:
@@ -308,8 +349,15 @@ class CsvSource(_TextSource):
 def _json_object(file: File, number: int, line: str) -> dict[str, Any]:
     try:
         found = json.loads(line)
-    except (ValueError, RecursionError):
-        raise ValueError(f"{file.name} line {number} is not JSON") from None
+    except (ValueError, RecursionError) as error:
+        cause = ": it is nested too deeply"
+        if isinstance(error, json.JSONDecodeError):
+            cause = f" at column {error.colno} ({error.msg})"
+            if error.pos >= len(line.rstrip()):
+                cause = ": it is cut off; an object must stand on one line"
+        elif isinstance(error, ValueError):
+            cause = ": it holds an integer of thousands of digits"
+        raise ValueError(f"{file.name} line {number} is not JSON{cause}") from None
     if not isinstance(found, dict):
         raise ValueError(
             f"{file.name} line {number} must be a JSON object such as "
