@@ -53,7 +53,43 @@ CELLS = [
     ("calibration_test", "fourier", 20_000, 300),
     ("ckce", "auto", 5000, 32_000),
     ("jkce", "blocks", 1_000_000, 10),
+    ("ckce", "auto", 20_000, 8000),
+    ("median_bandwidth", "", 5000, 30_000),
+    ("label_kernel", "exact", 50, 4000),
+    ("F of witness", "exact, bandwidth 1e-4", 200_000, 2),
+    ("own() of witness", "exact", 2000, 8000),
+    ("own() of witness", "exact, bandwidth 1e-4", 200_000, 2),
+    ("to_frame() of witness", "auto", 5000, 1000),
+    ("worst_regions()", "auto", 5000, 1000),
+    ("correction(q), k = 50", "auto", 50, 8000),
+    ("update, compute", "fourier", 2500, 2000),
+    ("normalize=True", "", 2000, 5000),
 ]
+
+#: Calls that are no function of their own, of rows and options.
+CALLS = {
+    "median_bandwidth": lambda ckce, y, q, **_: ckce.median_bandwidth(q),
+    "label_kernel": lambda ckce, y, q, **how: ckce.ckce(
+        y, q, label_kernel=LABELS[q.shape[1]], **how
+    ),
+    "F of witness": lambda ckce, y, q, **how: ckce.witness(y, q, **how)(q),
+    "own() of witness": lambda ckce, y, q, **how: ckce.witness(y, q, **how).own(),
+    "to_frame() of witness": lambda ckce, y, q, **how: ckce.witness(y, q, **how).to_frame(),
+    "worst_regions()": lambda ckce, y, q, **how: ckce.witness(y, q, **how).worst_regions(),
+    "correction(q), k = 50": lambda ckce, y, q, **how: ckce.witness(y, q, **how).correction(q[:50]),
+    "update, compute": lambda ckce, y, q, **how: updated(ckce, y, q, **how).compute(),
+    "normalize=True": lambda ckce, y, q, **_: ckce.accuracy(y, q, normalize=True),
+}
+
+
+#: Label kernels, made before memory is measured.
+LABELS = {3: np.eye(3) + 1.0}
+
+
+def updated(ckce, y, q, **how):
+    accumulator = ckce.CKCEAccumulator(q.shape[1], **how)
+    accumulator.update(y, q)
+    return accumulator
 
 
 def memory(field):
@@ -84,9 +120,15 @@ def measure(function, method, n, m):
     y = rng.integers(0, m, n)
     asked = ckce.Cholesky(rank=500, pivoting="random") if "rank" in method else method
     data = {"a": q, "b": q[::-1].copy()} if function == "compare" else q
-    few = np.full((10, 3), 1 / 3)
-    call = partial(getattr(ckce, function), method=asked, bandwidth=0.5)
-    call(np.arange(10) % 3, {"a": few, "b": few} if function == "compare" else few)
+    few = np.full((10, min(m, 3)), 1 / min(m, 3))
+    bandwidth = 0.5
+    if "bandwidth" in method:
+        asked, bandwidth = method.split(", bandwidth ")
+    whole = partial(CALLS[function], ckce) if function in CALLS else getattr(ckce, function)
+    call = partial(whole, method=asked, bandwidth=float(bandwidth))
+    call(np.arange(10) % few.shape[1], {"a": few, "b": few} if function == "compare" else few)
+    if function == "label_kernel":
+        LABELS[m] = np.eye(m) + 1.0
     asked_for = Largest()
     prices.SMALL, prices.available_memory = 0.0, lambda: asked_for
     before = memory("VmRSS")

@@ -8,13 +8,16 @@ SMALL = 256 << 20  # what is below is tried without asking
 KEPT_FREE = 64 << 20  # what the allocator may keep of what a call has freed, see base/memory.hpp
 
 
-def check_memory(needed: float, what: str | Callable[[], str], advice: str) -> None:
-    """Refuse what does not fit: `needed` bytes for `what`."""
+def check_memory(
+    needed: float, what: str | Callable[[], str], advice: str | Callable[[float], str]
+) -> None:
+    """Refuse what does not fit: `needed` bytes for `what`; advice may depend on what is available."""
     if needed < SMALL:
         return
     available = available_memory()
     if needed > available:
         what = what if isinstance(what, str) else what()
+        advice = advice if isinstance(advice, str) else advice(available)
         raise MemoryError(
             f"{what} needs about {needed / 1e9:.3g} GB of memory, {available / 1e9:.3g} GB are "
             f"available; {advice}"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ckce import _core
 from ckce._input import SMALL, available_memory, check_choice, check_count, check_positive
-from ckce._methods.method import Method, Progress, Rows, in_panels, price_of_features
+from ckce._methods.method import Method, Progress, Rows, halves, in_panels, price_of_features
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -59,6 +60,9 @@ class Cholesky(Method):
 
     def n_features(self, rows: Rows) -> float:
         return float(min(768 if self.rank is None else self.rank, rows.shape[0]))
+
+    def smaller(self) -> Iterator[Cholesky]:
+        yield from (replace(self, rank=rank) for rank in halves(self.rank or 768, 32))
 
     def kept(self, rows: Rows) -> float:
         return rows.shape[0] * self.n_features(rows)

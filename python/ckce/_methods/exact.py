@@ -17,6 +17,16 @@ def iterates(n: int, m: int) -> bool:
     return n > max(m, min(_core.FACTORISATION_LIMIT, 40 * m + 150))
 
 
+def _helper(n: int, m: int) -> int:
+    """Doubles of the factor of low rank that speeds the iteration up."""
+    return n * min(max(min(max(5_000_000 // n, 64), 256), m // 2), 512)
+
+
+def price_of_iteration(n: int, m: int) -> float:
+    """Doubles of conjugate gradients."""
+    return 12 * in_panels(n) * m + _helper(n, m)
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class Exact(Method):
     r"""The kernel itself: :math:`\operatorname{Tr} V^\top K V` with :math:`(K + \lambda n I) V = R`.
@@ -65,11 +75,13 @@ class Exact(Method):
             return price_of_features(rows, m, full)
         panels = in_panels(n) * m  # of one matrix
         if metric == "jkce":
-            return (4 if full else 3) * panels + (m**2 if n > 2 * m else 0)
+            strips = min(rows.n_threads, in_panels(n) / 128.0) * 128.0 * m  # of K R, in each thread
+            all_panels = 4 * panels + 2 * strips if full else 3 * panels + strips
+            return all_panels + (m**2 if n > 2 * m else 0)
         if not iterates(n, m):
             return max(2 * panels + n**2, price_of_gram(n, rows.n_threads, full))
-        helper = n * min(max(min(max(5_000_000 // n, 64), 256), m // 2), 512)
-        iteration = 12 * panels + helper
+        helper = _helper(n, m)
+        iteration = price_of_iteration(n, m)
         if m >= 256 and n >= 6 * m:  # by blocks, beside a factor of more columns
             columns = min(2 * m, n // 6)
             iteration = max(iteration, 11 * panels + n * columns + 4 * columns**2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -28,6 +28,7 @@ from ckce._methods.method import (
     Progress,
     Rows,
     Space,
+    halves,
     price_of_features,
     price_of_gram,
 )
@@ -68,7 +69,7 @@ class Fourier(Method):
     word: ClassVar[str] = "fourier"
     streams: ClassVar[bool] = True
     starts_with_q: ClassVar[bool] = True
-    advice: ClassVar[str] = "pass a smaller n_frequencies, or fewer n_threads"
+    advice: ClassVar[str] = "pass a smaller n_frequencies"
 
     n_frequencies: int = 100
     sampler: str = "gaussian"
@@ -124,6 +125,10 @@ class Fourier(Method):
         if n >= d or metric == "jkce":
             return price_of_features(rows, d, full)
         return max(n * (m + d) + n**2, price_of_gram(n, rows.n_threads, full))
+
+    def smaller(self) -> Iterator[Fourier]:
+        if self.frequencies is None:
+            yield from (replace(self, n_frequencies=count) for count in halves(self.count, 25))
 
     def n_features(self, rows: Rows) -> float:
         return rows.shape[1] + 2.0 * self.count

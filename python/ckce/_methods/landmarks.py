@@ -5,8 +5,8 @@ phi(q) = L^-1 k(S, q) with L L' = k(S, S), so that Phi Phi' is the Nystroem appr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,14 +21,18 @@ from ckce._methods.method import (
     Progress,
     Rows,
     Space,
+    halves,
     in_panels,
     price_of_features,
 )
+from ckce._methods.pool import some_rows
 
 # Of the row sums, wide enough for half precision: landmarks only say where features are.
 _SUM_TOLERANCE = 5e-3
 # A pivot is at least 1e-12 of the largest k(q, q): the diagonal of L at least 1e-6 of the largest.
 _LEAST_DIAGONAL = 5e-7
+# Rows among which landmarks are sought: at least so many, and so many for each of them.
+_POOL, _POOL_OF_EACH = 3000, 6
 _MUCH = 0.05  # of the trace of K; relative errors of CKCE were 0.3 to 5 times the share left out
 
 
@@ -44,7 +48,8 @@ class Landmarks(Method):
     ----------
     points : int, or array of shape (r, n_classes)
         How many rows of the data to take, drawn as the random pivots of a Cholesky factorisation
-        (fewer where the rest adds nothing); or the landmarks themselves.
+        (fewer where the rest adds nothing); or the landmarks themselves. They are sought among 3000
+        rows, or 6 for each of them if that is more, which ``random_state`` draws out of all.
 
     Examples
     --------
@@ -95,10 +100,23 @@ class Landmarks(Method):
 
     def price(self, rows: Rows, full: bool, metric: str = "ckce") -> float:
         """The points and the sums; before, what chooses the points."""
-        n, m = rows.shape
+        m = rows.shape[1]
         r = self.n_features(rows)
-        choosing = 0.0 if self.given else n * r + 2 * in_panels(n) * m
+        choosing = 0.0 if self.given else self._price_of_choosing(rows)
         return max(choosing, r * (3.0 * m + 2.0 * r) + price_of_features(rows, r, full))
+
+    def _pool_size(self, n: int) -> int:
+        return min(n, max(_POOL, _POOL_OF_EACH * self.count))
+
+    def _price_of_choosing(self, rows: Rows) -> float:
+        """Rows of the pool, as they were and twice in panels, and their factor."""
+        n, m = rows.shape
+        size = self._pool_size(n)
+        return size * min(self.count, size) + (2 * in_panels(size) + (size if size < n else 0)) * m
+
+    def smaller(self) -> Iterator[Landmarks]:
+        if not self.given:
+            yield from (replace(self, points=count) for count in halves(self.count, 32))
 
     def n_features(self, rows: Rows) -> float:
         return float(self.count if self.given else min(self.count, rows.shape[0]))
@@ -140,14 +158,16 @@ class Landmarks(Method):
     def choose(self, rows: Rows) -> Landmarks:
         """Landmarks out of these rows, fewer than asked for where the others add nothing."""
         n, m = rows.shape
-        count = min(self.count, n)
-        what = f"choosing {count} landmarks out of {n} rows"
-        check_memory(8.0 * n * (count + 2.0 * m), what, "pass a smaller sample, or fewer landmarks")
+        size = self._pool_size(n)
+        what = f"choosing {self.count} landmarks out of {size} rows of {m} classes"
+        advice = "pass fewer landmarks" if size > _POOL else "pass fewer rows, or give landmarks"
+        check_memory(8.0 * self._price_of_choosing(rows), what, advice)
+        pool = rows.probs if size == n else rows.probs[some_rows(n, size, rows.seed)]
         return Landmarks(
             choose_points(
-                rows.probs,
+                pool,
                 rows.core_kernel,
-                count=count,
+                count=min(self.count, size),
                 tol=0.0,
                 pivoting=_core.Pivoting.random,
                 seed=rows.seed,

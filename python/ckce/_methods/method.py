@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -126,6 +126,10 @@ class Method:
         """Doubles that a call needs beyond its input, at most."""
         raise NotImplementedError
 
+    def smaller(self) -> Iterator[Method]:
+        """The same with fewer features, for those whose memory does not suffice."""
+        return iter(())
+
     def n_features(self, rows: Rows) -> float:
         """Features that it has for these rows, at most."""
         return float(rows.shape[1])
@@ -210,9 +214,16 @@ def price_of_features(rows: Rows, d: float, full: bool) -> float:
     first = sums + d * m + working(threads, block + sums) * (block + sums)
     if not full:
         return first
-    second = working(threads, 3 * block) * (block + 1024 * (d + 2 * m))
+    second = working(threads, 3 * block) * (block + 1024 * (d + 4 * m))
     # Phi'R, X and H beside the root of a square, then beside what a block takes.
     return max(first, d * (4 * d + 3 * m), d * (2 * d + 3 * m) + second)
+
+
+def halves(count: int, least: int) -> Iterator[int]:
+    """Smaller counts, down to one that is still of use."""
+    while count >= 2 * least:
+        count //= 2
+        yield count
 
 
 def in_panels(n: int) -> float:

@@ -1,6 +1,6 @@
-"""Distinct predictions out of many, the same for any order of the rows: where landmarks are sought."""
+"""Some rows out of many, by content or by a seed: where landmarks are sought."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,26 @@ def pool_of(models: Sequence[NDArray[np.floating]], size: int) -> NDArray[np.flo
     count = max(1, size // len(models))
     drawn = [probs[_draw(probs, count)].astype(np.float64) + 0.0 for probs in models]
     return np.unique(np.vstack(drawn), axis=0)
+
+
+def some_rows(n: int, count: int, seed: int) -> NDArray[np.intp]:
+    """Different rows, ascending: those of Floyd's algorithm with the project's own random numbers."""
+    drawn: set[int] = set()
+    bits = _split_mix(seed)
+    for last in range(n - count, n):
+        row = next(bits) % (last + 1)
+        drawn.add(last if row in drawn else row)
+    return np.array(sorted(drawn), np.intp)
+
+
+def _split_mix(state: int) -> Iterator[int]:
+    mask = 2**64 - 1
+    while True:
+        state = (state + 0x9E3779B97F4A7C15) & mask
+        z = state
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
+        yield z ^ (z >> 31)
 
 
 def _draw(probs: NDArray[np.floating], count: int) -> NDArray[np.intp]:

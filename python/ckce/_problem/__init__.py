@@ -4,6 +4,7 @@ May touch the methods and the input room.
 """
 
 from ckce._problem.bandwidth import (
+    FEW_CLASSES,
     MEDIAN_ROWS,
     NONE,
     Bandwidth,

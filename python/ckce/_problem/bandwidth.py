@@ -13,13 +13,16 @@ from ckce._input import (
     Samples,
     check_bandwidth,
     check_choice,
+    check_memory,
     check_named_kernel,
     check_probs,
     check_seed,
     check_threads,
 )
+from ckce._methods.method import in_panels
 
 MEDIAN_ROWS = 2000
+FEW_CLASSES = 20  # that advice reduces many to
 _APART = 1e-6  # of the largest distance: a median below it is of equal predictions
 
 
@@ -105,6 +108,9 @@ def median_of(
     Pairs of equal predictions count, as in the paper, unless they leave nothing else: then, and in a
     pooled median (where a constant model has nothing to say), only pairs that are apart do.
     """
+    many = groups[0].m > 2 * FEW_CLASSES
+    fewer = f"pass reduction=ckce.TopK({FEW_CLASSES}), or a bandwidth"
+    _check_median(groups, class_wise, fewer if many else "pass a bandwidth")
 
     def median(counted: _core.Counted) -> tuple[float, float]:
         norm = getattr(_core.Norm, kernel.distance)
@@ -127,6 +133,18 @@ def median_of(
     if value <= 0.0:
         value, kind = 1.0, "no distances"
     return Bandwidth(value, kind, seed if sampled else None, pooled)
+
+
+def _check_median(groups: Sequence[Samples], class_wise: bool, advice: str) -> None:
+    """Refuse rows in float64, and sorted columns or the distances of copies, that do not fit."""
+    doubles = 0.0
+    for group in groups:
+        rows = group.n if max(group.n, group.weight) <= MEDIAN_ROWS else MEDIAN_ROWS
+        doubles += in_panels(rows) * group.m + (4.0 * rows * group.m if class_wise else 0.0)
+        if group.weights is not None and not class_wise:
+            doubles += rows * (rows + 1.0)
+    what = f"the median distance of predictions of {groups[0].m} classes"
+    check_memory(8.0 * doubles, what, advice)
 
 
 def median_bandwidth(
@@ -185,6 +203,7 @@ def median_bandwidth(
     samples = check_probs(
         y_prob, sample_weight=sample_weight, input=input, normalize=normalize, n_threads=threads
     )
+    _check_median([samples], False, "pass fewer rows")
     found = median_of([samples], named, seed, threads).value
     assert found is not None
     return found

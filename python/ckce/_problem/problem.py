@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from ckce import _core
 from ckce._input import (
     Kernel,
@@ -17,9 +19,17 @@ from ckce._input import (
     check_threads,
     digest,
 )
-from ckce._methods import Cholesky, Method, Rows, better_method, check_method, choose_method
+from ckce._methods import (
+    Cholesky,
+    Fourier,
+    Method,
+    Rows,
+    better_method,
+    check_method,
+    choose_method,
+)
 from ckce._problem import bandwidth as bandwidths
-from ckce._problem.bandwidth import Bandwidth, check_bandwidth_option
+from ckce._problem.bandwidth import FEW_CLASSES, Bandwidth, check_bandwidth_option
 from ckce._problem.label_kernel import LabelKernel, check_label_kernel
 from ckce._problem.progress import Progress
 from ckce._problem.reduction import (
@@ -142,10 +152,34 @@ class Problem:
 
     def check_memory(self, full: bool, beside: float = 0.0) -> None:
         """Refuse a problem whose matrices do not fit into memory, `beside` other bytes."""
-        advice = self.method.advice
-        if self.kernel.gram is not None:
-            advice = "use a named kernel, which needs no Gram matrix"
+
+        def advice(available: float) -> str:
+            return self._what_fits(available - beside, full)
+
         check_memory(self.price(full) + beside, self._in_short, advice)
+
+    def _what_fits(self, available: float, full: bool) -> str:
+        """The smallest change that fits into memory, in words."""
+        if self.kernel.gram is not None:
+            return "use a named kernel, which needs no Gram matrix"
+
+        def fits(**changes: Any) -> bool:
+            return replace(self, auto=False, **changes).price(full) <= available
+
+        for method in self.method.smaller():
+            if fits(method=method):
+                return f"{self.method.advice}: method=ckce.{method!r}"
+        if self.kernel.spectrum is not None and fits(method=Fourier()):
+            return "use method='fourier', whose memory is flat in n"
+        if fits(n_threads=1):
+            return "pass n_threads=1"
+        n, m = self.rows.shape
+        if m > 2 * FEW_CLASSES and self.reduction is None and self.label_kernel is None:
+            ranks = replace(self.samples, probs=np.broadcast_to(0.0, (n, FEW_CLASSES + 1)))
+            method = choose_method(n, FEW_CLASSES + 1, self.kernel)
+            if fits(samples=ranks, method=method):
+                return f"pass reduction=ckce.TopK({FEW_CLASSES})"
+        return "pass fewer rows"
 
     def _in_short(self) -> str:
         return f"method={self.method.word!r} with n = {self.samples.n}, m = {self.samples.m}"
