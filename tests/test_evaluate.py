@@ -25,7 +25,7 @@ def test_numbers_are_those_of_the_functions(weighted):
     assert e.brier == ckce.brier(y, q, **data)
     assert e.ckce == ckce.estimate(y, q, **data)
     assert e.jkce == ckce.jkce_estimate(y, q, **data)
-    assert e.brier_parts == ckce.brier_decomposition(y, q, **data)
+    assert e.brier_parts == ckce.brier_decomposition(y, q, debias=True, **data)
     for variant in ("top_label", "class_wise", "simplex"):
         assert getattr(e, f"ece_{variant}") == ckce.ece_estimate(y, q, variant=variant, **data)
     assert e.ece_top_label == ckce.ece_estimate(y, q, **data)
@@ -40,12 +40,27 @@ def test_options_reach_the_functions():
     for variant in ("top_label", "class_wise", "simplex"):
         value = getattr(e, f"ece_{variant}").value
         assert value == ckce.ece(y, q, n_bins=4, variant=variant)
-    assert e.brier_parts == ckce.brier_decomposition(y, q, n_bins=4)
+    assert e.brier_parts == ckce.brier_decomposition(y, q, n_bins=4, debias=True)
+
+
+def test_many_classes_and_tests_that_reject():
+    """That nothing is seen says little of many classes, and nothing where the test rejects."""
+    rng = np.random.default_rng(1)
+    q = rng.dirichlet(np.full(150, 0.1), 400)
+    y = (rng.random((400, 1)) > q.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    more = "among 150 classes; their 20 largest probabilities, TopK(20), would show more"
+    for found in (ckce.evaluate(y, q), ckce.estimate(y, q)):
+        assert " ".join(repr(found).split()).count(more) == 1
+    assert more not in " ".join(repr(ckce.evaluate(y, q, reduction=ckce.TopK(20))).split())
+    z = rng.normal(size=20_000) - 5.3
+    p, shifted = 1 / (1 + np.exp(-z)), 1 / (1 + np.exp(-(1.6 * z + 2)))
+    e = ckce.evaluate((rng.random(20_000) < p).astype(int), shifted, test=True)
+    assert (e.test.p_value < 0.05) <= ("no sign" not in repr(e))
 
 
 def test_text_is_aligned():
     e = ckce.evaluate(*sample())
-    lines = repr(e).splitlines()
+    lines = [line for line in repr(e).splitlines() if not line.startswith(" ")]
     assert lines[0].startswith("n = 300, m = 3, CKCE exact, JKCE exact, bandwidth ")
     names = [line[:18].strip() for line in lines[1:]]
     assert names == [
@@ -58,6 +73,28 @@ def test_text_is_aligned():
     said = [line for line in repr(small).splitlines()[3:-1] if not line.startswith(" ")]
     assert len({line.index(".") for line in said}) == 1
     assert lines[-1].endswith(e.ckce.signature)
+
+
+def test_brier_line():
+    """The line below has the calibration part, debiased, as in `compare`."""
+    rng = np.random.default_rng(0)
+    q = rng.dirichlet(np.full(100, 0.05), 1000)
+    y = (rng.random((1000, 1)) > q.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    e = ckce.evaluate(y, q)
+    assert f"  miscalibration + refinement {e.brier - e.miscalibration.value:.4f}\n" in repr(e)
+    assert abs(e.brier_parts.calibration) < 0.01 < ckce.brier_decomposition(y, q).calibration
+    binary = ckce.evaluate(y == 0, q[:, 0])
+    assert "both classes count: twice scikit-learn's; miscalibration + refinement" in repr(binary)
+
+
+def test_columns_in_another_order_are_asked_about():
+    rng = np.random.default_rng(0)
+    q = rng.dirichlet(np.full(4, 0.1), 500)
+    y = (rng.random((500, 1)) > q.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    assert "do the columns of" not in repr(ckce.evaluate(y, q))
+    assert "do the columns of y_prob fit the labels?" in " ".join(
+        repr(ckce.evaluate((y + 1) % 4, q)).split()
+    )
 
 
 def test_html():
@@ -124,3 +161,16 @@ def test_half_precision_passes_the_door_once():
 )
 def test_edges(y, q):
     assert isinstance(repr(ckce.evaluate(y, q)), str)
+
+
+def test_one_row():
+    y, q = sample(1, 3)
+    for call in (
+        lambda: ckce.evaluate(y, q),
+        lambda: ckce.compare(y, {"a": q, "b": q}),
+        lambda: ckce.report(y, q),
+    ):
+        with pytest.raises(ValueError, match=r"^y_prob must have at least 2 rows, got 1$"):
+            call()
+    with pytest.raises(ValueError, match=r"^sample_weight must sum to more than 1, got 1$"):
+        ckce.evaluate(*sample(2, 3), sample_weight=[1, 0])

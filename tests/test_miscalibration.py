@@ -160,7 +160,6 @@ def test_reductions_are_the_reduced_problem():
     top = ckce.miscalibration(y, q, reduction="top_label")
     right, confidence = reference.top_label(y, q)
     assert top.value == pytest.approx(ckce.miscalibration(right, confidence).value, rel=1e-9)
-    assert top.two_classes
     assert "Brier score of the confidence" in repr(top)
     ranked, sorted_q = reference.top_k(y, q, 2)
     three = ckce.miscalibration(y, q, reduction=ckce.TopK(2))
@@ -197,14 +196,26 @@ def test_words():
     assert not right.shown
     most = max(right.high, 1.959964 * right.se)
     assert right.headline == (
-        f"No miscalibration is shown; what this sample can resolve is at most {most:.5f} of Brier "
-        f"score ({100 * np.sqrt(most / 2):.1f} points)."
+        "No miscalibration is shown. If there is any that this sample can resolve, it is at most "
+        f"{most:.5f} of the Brier score ({100 * np.sqrt(most / 2):.1f} points)."
     )
     few = ckce.miscalibration(y[:20], p[:20])
     assert not few.shown
     assert few.headline.startswith("Too few rows to tell")
     assert json.loads(json.dumps(off.to_dict()))["root_high"] == off.root_high
     assert float(off) == off.value
+
+
+def test_a_class_that_never_occurs_changes_no_points():
+    """Points are hundredths of the largest distance of two predictions, for any number of classes."""
+    y, models = two_models()
+    q = models["sharp"]
+    off = ckce.miscalibration(y, q)
+    wider = ckce.miscalibration(y, np.c_[q, np.zeros((len(q), 2))])
+    assert wider.root == pytest.approx(off.root, rel=1e-3)
+    assert off.root == pytest.approx(100 * np.sqrt(off.value / 2))
+    certainly_wrong = ckce.miscalibration(np.arange(300) % 3, np.eye(3)[np.arange(1, 301) % 3])
+    assert 99.0 < certainly_wrong.root <= 101.0
 
 
 def test_one_row_is_refused():

@@ -1,12 +1,20 @@
 """Sizes beyond 2^31: elements of an array that is not there, pairs of rows, and memory."""
 
+import re
+
 import numpy as np
 import pytest
 from shared import sample
 
 import ckce
 from ckce._input import memory as _memory
+from ckce._input.kernels import check_kernel
+from ckce._methods import Rows
 from ckce._methods import cholesky as _cholesky
+from ckce._methods import landmarks as _landmarks
+from ckce._methods.pool import some_rows
+from ckce._problem import settle
+from ckce._problem.label_kernel import check_label_kernel
 
 LARGE = 2**31
 
@@ -65,9 +73,9 @@ def test_more_pairs_than_an_int32_counts(function):
 
 REFUSED = [
     ({"method": "exact"}, "use method='fourier'"),
-    ({"method": ckce.Cholesky(rank=3000)}, "pass a smaller rank"),
-    ({"method": ckce.Fourier(5000)}, "pass a smaller n_frequencies"),
-    ({"method": ckce.Landmarks(5000)}, "pass fewer landmarks"),
+    ({"method": ckce.Cholesky(rank=3000)}, "use method='fourier'"),
+    ({"method": ckce.Fourier(5000)}, "pass a smaller n_frequencies: method=ckce.Fourier("),
+    ({"method": ckce.Landmarks(5000)}, "pass fewer landmarks: method=ckce.Landmarks("),
 ]
 
 
@@ -79,6 +87,103 @@ def test_what_does_not_fit_is_refused_beforehand(monkeypatch, function, options,
     with pytest.raises(MemoryError, match=r"needs about [\d.]+ GB of memory, 0.3 GB are") as caught:
         function(y, q, bandwidth=0.5, **options)
     assert advice in str(caught.value)
+
+
+ADVICE = [
+    # method, n, m, bytes that are available, advice
+    ("exact", 1000, 30_000, 4e8, "pass reduction=ckce.TopK(20)"),
+    ("fourier", 3000, 30_000, 3e8, "pass reduction=ckce.TopK(20)"),
+    ("auto", 9000, 8000, 5e8, "pass reduction=ckce.TopK(20)"),
+    (
+        "auto",
+        50_000,
+        3,
+        3e8,
+        "pass a smaller rank: method=ckce.Cholesky(rank=250, pivoting='random')",
+    ),
+    ("exact", 200_000, 60, 1e9, "use method='fourier', whose memory is flat in n"),
+    (ckce.Fourier(4000), 20_000, 10, 1e9, "pass a smaller n_frequencies: method=ckce.Fourier("),
+    (ckce.Landmarks(8000), 10**6, 10, 1e9, "pass fewer landmarks: method=ckce.Landmarks(points="),
+    (ckce.Exact(), 1000, 3, 5e5, "pass fewer rows"),
+]
+
+
+@pytest.mark.parametrize(("method", "n", "m", "available", "expected"), ADVICE)
+def test_advice_works_when_it_is_followed(monkeypatch, method, n, m, available, expected):
+    monkeypatch.setattr(_memory, "SMALL", 0.0)
+    monkeypatch.setattr(_memory, "available_memory", lambda: available)
+    y, q, _ = constant_rows(n, m)
+
+    def check(**options):
+        how = {"sample_weight": None, "labels": None, "input": "probs", "normalize": False}
+        options = {"method": method, "bandwidth": 0.5, **options}
+        if "reduction" in options:  # of which "auto" chooses anew
+            options["method"] = "auto"
+        settle("ckce", y, q, **how, **options).check_memory(full=False)
+
+    with pytest.raises(MemoryError) as caught:
+        check()
+    advice = str(caught.value).split("; ")[-1]
+    assert advice.startswith(expected)
+    found = re.search(r"(method|reduction)=(ckce\.\w+\(.*\)|'\w+')", advice)
+    if found:
+        check(**{found[1]: eval(found[2])})
+
+
+def test_the_median_is_refused_beforehand(monkeypatch):
+    monkeypatch.setattr(_memory, "available_memory", lambda: 3e8)
+    y, q, _ = constant_rows(3000, 30_000)
+    for words, call in {
+        r"pass reduction=ckce.TopK\(20\), or a bandwidth": lambda: ckce.ckce(y, q),
+        "pass fewer rows": lambda: ckce.median_bandwidth(q),
+    }.items():
+        with pytest.raises(MemoryError, match=r"the median distance .* 30000 classes.* " + words):
+            call()
+
+
+def test_a_label_kernel_is_refused_beforehand(monkeypatch):
+    """It takes O(m^3), however few rows there are."""
+    y, q, _ = constant_rows(20, 4000)
+    kernel = np.broadcast_to(1.0, (4000, 4000))
+    monkeypatch.setattr(_memory, "available_memory", lambda: 3e8)
+    with pytest.raises(MemoryError, match=r"label_kernel of 4000 classes needs about 0\.512 GB"):
+        ckce.ckce(y, q, label_kernel=kernel, bandwidth=0.5)
+    monkeypatch.setattr(_memory, "available_memory", lambda: 1e10)
+    monkeypatch.setattr(np.linalg, "eigh", lambda *_: pytest.fail("eigenvalues of a definite one"))
+    assert check_label_kernel(np.eye(50) + 1.0, 50).factor.shape == (50, 50)
+
+
+@pytest.mark.parametrize("options", [{"normalize": True}, {"input": "logits"}])
+def test_copies_of_predictions_are_refused_beforehand(monkeypatch, options):
+    monkeypatch.setattr(_memory, "available_memory", lambda: 3e8)
+    y, q, _ = constant_rows(2**15, 1025)
+    with pytest.raises(MemoryError, match=r"a copy of y_prob of shape \(32768, 1025\)"):
+        ckce.accuracy(y, q, **options)
+
+
+def test_landmarks_are_sought_among_rows_drawn_by_the_seed(monkeypatch):
+    """So memory does not grow with n."""
+    kernel = check_kernel("linear_gaussian")
+    _, q, _ = constant_rows(10**6, 200)
+    some, all_ = (Rows(q[:n], kernel, 0.5, 0, 1) for n in (10_000, 10**6))
+    method = ckce.Landmarks(500)
+    assert method.price(some, False) == pytest.approx(method.price(all_, False), rel=1e-6)
+    seen = []
+
+    def choose(rows, *_, **__):
+        seen.append(len(rows))
+        return rows[:1]
+
+    monkeypatch.setattr(_landmarks, "choose_points", choose)
+    for count, n in [(500, 10**6), (500, 2999), (2000, 10**6)]:
+        ckce.Landmarks(count).choose(Rows(q[:n], kernel, 0.5, 0, 1))
+    assert seen == [3000, 2999, 12_000]
+    drawn = [some_rows(10_000, 3000, seed) for seed in (0, 0, 1)]
+    assert (drawn[0] == drawn[1]).all()
+    assert (drawn[0] != drawn[2]).any()
+    assert (np.diff(drawn[0]) > 0).all()
+    assert 0 <= drawn[0][0] < 20
+    assert 9980 < drawn[0][-1] < 10_000
 
 
 def test_a_callable_kernel_needs_the_whole_gram_matrix(monkeypatch):

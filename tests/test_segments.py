@@ -159,8 +159,9 @@ def test_many_segments_are_cut_in_words_only():
 
 def test_sentences():
     truth = np.repeat([0, 1], 300)
+    truth[0] = 1  # else the segments were the labels
     where = np.repeat(["bad", "good"], 300)
-    q = np.where(where == "bad", 0.3, 1.0)  # 0 never happens at 0.3
+    q = np.where(where == "bad", 0.3, 1.0)  # 1 hardly happens at 0.3
     segments = ckce.evaluate(truth, q, bandwidth=0.5, by=where).segments
     assert segments.sentences == ("Miscalibration is shown in 1 of 2 segments: bad.",)
     calm = ckce.evaluate(truth, truth.astype(float), bandwidth=0.5, by=where).segments
@@ -225,3 +226,18 @@ def test_the_report_has_a_section():
     assert '<section id="by-segment">' in page.html
     assert page.data["segments"]["segments"][0]["name"] == "north"
     assert '<section id="by-segment">' not in ckce.report(Y, Q, test=False).html
+
+
+def test_segments_that_are_the_label():
+    words = "by seems to be the label.*chosen by the outcome are miscalibrated by construction"
+    with pytest.warns(UserWarning, match=words):
+        ckce.evaluate(Y, Q, by=Y)
+    with pytest.warns(UserWarning, match=words.replace("by", r"by\['outcome'\]", 1)):
+        ckce.compare(
+            Y, {"a": Q, "b": Q}, by={"region": REGION, "outcome": np.array(list("abc"))[Y]}
+        )
+    rare = np.arange(N) < 10  # in so few rows a single label may be chance
+    with pytest.warns(UserWarning, match=words):
+        ckce.evaluate(Y, Q, by=np.where(rare, 3, Y))
+    ckce.evaluate(np.zeros(N, int), Q, by=REGION)  # warnings are errors here
+    ckce.evaluate(Y, Q, by=Y == 0)

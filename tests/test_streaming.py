@@ -26,6 +26,7 @@ from shared import (
 
 import ckce
 from ckce import CKCEAccumulator
+from ckce._input import memory as _memory
 
 pytestmark = pytest.mark.filterwarnings("ignore:landmarks leave out")
 OPTIONS = {"bandwidth": 0.5, "method": ckce.Fourier(12)}
@@ -384,7 +385,7 @@ BAD_BATCHES = {
     "is nan": ([0, 1], [[0.5, 0.5, 0.0], [0.5, np.nan, 0.5]]),
     r"y_prob must have 3 columns \(n_classes\), got 2": ([0, 1], [[0.5, 0.5], [0.5, 0.5]]),
     "same number of rows": ([0], [[0.5, 0.5, 0.0], [0.5, 0.5, 0.0]]),
-    "labels must be given": (["a", "b"], [[0.5, 0.5, 0.0], [0.5, 0.5, 0.0]]),
+    "must hold integers in a stream, got strings": (["a", "b"], [[0.5, 0.5, 0.0], [0.5, 0.5, 0.0]]),
 }
 
 
@@ -639,9 +640,51 @@ print((peaks[1] - peaks[0]) * (1 if sys.platform == "darwin" else 1024))
 """
 
 
+def test_sums_that_do_not_fit_are_refused_beforehand(monkeypatch, tmp_path):
+    """Every call works on a copy of them; the state stays."""
+    y, q = sample(1500, 60)
+    accumulators = [filled(y, q, features="fourier"), filled(*sample(1500, 2), features="cells")]
+    for acc in accumulators:
+        twin, before = acc.copy(), acc.to_bytes()
+        calls = {
+            "compute": acc.compute,
+            "evaluate": acc.evaluate,
+            "witness": acc.witness,
+            "merge": lambda acc=acc, twin=twin: acc.merge(twin),
+            "copy": acc.copy,
+            "bytes": acc.to_bytes,
+            "save": lambda acc=acc: acc.save(tmp_path / "state"),
+        }
+        with monkeypatch.context() as patched:
+            patched.setattr(_memory, "SMALL", 0.0)
+            patched.setattr(_memory, "available_memory", lambda: 1e3)
+            for name, call in calls.items():
+                with pytest.raises(MemoryError, match=r"of a state of .* needs about"):
+                    pytest.fail(f"{name} gave {call()!r}")
+            with pytest.raises(MemoryError, match=r"of a state of .* needs about|a state of up to"):
+                acc.update(*sample(2000, acc.n_classes))
+        assert acc.to_bytes() == before
+        assert not (tmp_path / "state").exists()
+
+
 def test_buffers_of_64_threads_are_capped():
     # Those of one thread take 166 MB here, those of the 12 that have work 2 GB.
     run = subprocess.run(
         [sys.executable, "-c", MANY_THREADS], capture_output=True, text=True, check=True
     )
     assert 0 < int(run.stdout) < 2**30
+
+
+@pytest.mark.parametrize("options", [{}, {"reduction": ckce.TopK(1)}])
+def test_hints_say_where_an_option_goes(options):
+    """`update` takes none of them."""
+    y, q = sample(200, 3)
+    acc = CKCEAccumulator(3, bandwidth=0.5, **options)
+    made = "make the accumulator with "
+    for arguments, hint in (
+        ((y + 1, q), rf"pass y_true - 1, or {made}labels=range\(1, 4\)$"),
+        ((y, 0.9 * q), f"{made}normalize=True to rescale; {made}input='logits' if"),
+        ((y.astype(str), q), f"{made}labels=, the class of each column$"),
+    ):
+        with pytest.raises(ValueError, match=hint):
+            acc.update(*arguments)

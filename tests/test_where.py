@@ -150,7 +150,7 @@ def test_level_reductions_groups_and_few_rows():
 def test_cautions():
     y, q = many(800, 3, factor=1.0)
     calm = ckce.evaluate(y, q, where=True).where
-    assert not calm.miscalibration.shown
+    assert not any(region.shown for region in calm.regions)
     assert "may be chance" in calm.caution
     y, q = many(800, 3, factor=0.3)
     assert "a new sample would show smaller" in ckce.evaluate(y, q, where=True).where.caution

@@ -62,23 +62,28 @@ void bind_miscalibration(py::module_& module) {
   module.def(
       "correction_errors",
       [](const py::array& probs, const Labels& labels, const Weights& weights, const Codes& groups,
-         const Features& features, const Miscalibration& found, const py::array& at, Index draws,
-         std::uint64_t seed, int n_threads, const py::object& progress) {
+         const Features& features, const Miscalibration& found, const py::array& at, Index first,
+         Index classes, Index draws, std::uint64_t seed, int n_threads,
+         const py::object& progress) {
         Samples samples = view_samples(probs, labels, weights, features);
         const std::optional<Groups> grouped = groups_of(groups, samples);
         samples.groups = grouped ? &*grouped : nullptr;
         const Probs where = view_probs(at);
         if (where.m != samples.m())
           throw py::type_error("probs and at must be of the same classes");
+        if (first < 0 || classes < 1 || first + classes > samples.m())
+          throw py::type_error("first and classes must be some of the classes");
         const CorrectionErrors errors = run(n_threads, progress, [&](Parallel& parallel) {
-          return correction_errors(features, samples, found, where, draws, seed, parallel);
+          return correction_errors(features, samples, found, where, first, classes, draws, seed,
+                                   parallel);
         });
         return py::make_tuple(to_numpy(errors.draws), to_numpy(errors.variance),
                               to_numpy(errors.again), to_numpy(errors.freedom));
       },
       py::arg("probs"), py::arg("labels"), py::arg("weights"), py::kw_only(),
       py::arg("groups") = py::none(), py::arg("features"), py::arg("found"), py::arg("at"),
-      py::arg("draws"), py::arg("seed"), py::arg("n_threads"), py::arg("progress"));
+      py::arg("first"), py::arg("classes"), py::arg("draws"), py::arg("seed"), py::arg("n_threads"),
+      py::arg("progress"));
 }
 
 }  // namespace ckce

@@ -53,6 +53,17 @@ void bind_two_classes(py::module_& module) {
       py::arg("probs"), py::arg("labels"), py::kw_only(), py::arg("kernel"), py::arg("ridge"),
       py::arg("n_resamples"), py::arg("seed"), py::arg("table"), py::arg("n_threads"),
       py::arg("progress"));
+  module.def(
+      "own_witness_two_classes",
+      [](const py::array& probs, const Labels& labels, const Weights& weights, const Kernel& kernel,
+         double ridge, int n_threads, const py::object& progress) {
+        const Samples samples = view_samples(probs, labels, weights);
+        return to_numpy(run(n_threads, progress, [&](Parallel& parallel) {
+          return own_witness_two_classes(kernel, samples, ridge, parallel);
+        }));
+      },
+      py::arg("probs"), py::arg("labels"), py::arg("weights"), py::kw_only(), py::arg("kernel"),
+      py::arg("ridge"), py::arg("n_threads"), py::arg("progress"));
   module.def("price_two_classes", &price_two_classes, py::kw_only(), py::arg("kernel"),
              py::arg("n"), py::arg("full"));
   module.def("price_resamples", &price_resamples, py::kw_only(), py::arg("kernel"), py::arg("n"),

@@ -395,6 +395,16 @@ def resample_two_classes(
     n_threads: int,
     progress: Progress,
 ) -> Doubles: ...
+def own_witness_two_classes(
+    probs: Probs,
+    labels: Labels,
+    weights: Doubles | None,
+    *,
+    kernel: Kernel,
+    ridge: float,
+    n_threads: int,
+    progress: Progress,
+) -> Doubles: ...
 def price_two_classes(*, kernel: Kernel, n: float, full: bool) -> float: ...
 def price_resamples(*, kernel: Kernel, n: float, n_resamples: float, table: float) -> float: ...
 def loo_features(
@@ -444,6 +454,8 @@ def correction_errors(
     features: Features,
     found: Miscalibration,
     at: Probs,
+    first: int,
+    classes: int,
     draws: int,
     seed: int,
     n_threads: int,

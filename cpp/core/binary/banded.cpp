@@ -61,9 +61,10 @@ struct Banded::Front {
   Index first = 0;
   Matrix w, p;
 
-  // From the rest of a block, which the front has, to all rows of its columns. Returns the block of
-  // P on the diagonal. (width, width)
-  Matrix extend(const Step& block, const Matrix& d_inverse, const Eliminated& e) {
+  // From the rest of a block, which the front has, to all rows of its columns; then take(P, W) for
+  // the blocks of both on the diagonal. (width, width)
+  template <class Take>
+  void extend(const Step& block, const Matrix& d_inverse, const Eliminated& e, Take take) {
     const Index width = block.width;
     const Index rest = block.rest_rows();
     Matrix w_next(width + rest, width + rest);
@@ -96,7 +97,7 @@ struct Banded::Front {
     w.swap(w_next);
     p.swap(p_next);
     first = block.first;
-    return p_cc;
+    take(p_cc, w_cc);
   }
 };
 
@@ -286,7 +287,7 @@ void Banded::inverse_diagonal(const FillColumns& fill, const TakeDiagonal& take,
       Matrix d_inverse = Matrix::Identity(block.width, block.width);
       solve_lower(block.own(), d_inverse);
       solve_lower_transposed(block.own(), d_inverse);
-      take(g, front.extend(block, d_inverse, e));
+      front.extend(block, d_inverse, e, [&](const Matrix& p, const Matrix& w) { take(g, p, w); });
       e = Eliminated();
     }
     if (part == kMiddle) inner = front;

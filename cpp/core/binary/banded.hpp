@@ -41,8 +41,8 @@ struct BandBlock {
 // Writes rows first, first + 1, ... of the columns of K that belong to a block. They are the block
 // and what lies on one side of it. (rows, width)
 using FillColumns = std::function<void(Index block, Index first, MatrixRef columns)>;
-// Takes a block on the diagonal of W K W. (width, width)
-using TakeDiagonal = std::function<void(Index block, const Matrix& diagonal)>;
+// Takes the blocks on the diagonal of W K W and of W. (width, width)
+using TakeDiagonal = std::function<void(Index block, const Matrix& diagonal, const Matrix& w)>;
 
 class Banded {
  public:

@@ -214,8 +214,39 @@ Vector CellProblem::project(const Matrix& g) const {
   return v;
 }
 
-void CellProblem::each_diagonal(const std::function<void(Index c, const Matrix& p)>& take,
-                                Parallel& parallel) const {
+template <class Visit>
+void CellProblem::each_block(Visit visit, Parallel& parallel) const {
+  factor_->inverse_diagonal(
+      [&](Index block, Index row, MatrixRef columns) {
+        parallel.tick();
+        fill(block, row, columns);
+      },
+      [&](Index block, const Matrix& p_0, const Matrix& w_0) {
+        parallel.tick();
+        const Index first = begin(members_[as_size(block)]);
+        for (Index c = members_[as_size(block)]; c < members_[as_size(block + 1)]; ++c) {
+          const auto of_cell = [&](const Matrix& m) -> Matrix {
+            return m.block(begin(c) - first, begin(c) - first, rank(c), rank(c));
+          };
+          visit(c, of_cell(p_0), of_cell(w_0));
+        }
+      },
+      parallel);
+}
+
+void CellProblem::each_inverse(const TakeCell& take, Parallel& parallel) const {
+  each_block(
+      [&](Index c, const Matrix&, Matrix w) {
+        if (update_) {  // W = W_0 - X C X'
+          const auto x_c = x_.middleRows(begin(c), rank(c));
+          add_product_nt(w, -1.0, product(x_c, c_), x_c);
+        }
+        take(c, w);
+      },
+      parallel);
+}
+
+void CellProblem::each_diagonal(const TakeCell& take, Parallel& parallel) const {
   Matrix y;
   Eigen::Matrix2d middle;
   if (update_) {
@@ -224,27 +255,18 @@ void CellProblem::each_diagonal(const std::function<void(Index c, const Matrix& 
     factor_->solve(y, parallel);
     middle = c_ * (Eigen::Matrix2d::Identity() + Eigen::Matrix2d(product_tn(n_, y))) * c_;
   }
-  const auto take_block = [&](Index block, const Matrix& p_0) {
-    const Index first = begin(members_[as_size(block)]);
-    parallel.tick();
-    for (Index c = members_[as_size(block)]; c < members_[as_size(block + 1)]; ++c) {
-      Matrix p = p_0.block(begin(c) - first, begin(c) - first, rank(c), rank(c));
-      if (update_) {
-        const auto x_c = x_.middleRows(begin(c), rank(c));
-        Matrix y_c_x = Matrix::Zero(rank(c), rank(c));
-        add_product_nt(y_c_x, 1.0, product(y.middleRows(begin(c), rank(c)), c_), x_c);
-        add_product_nt(p, 1.0, product(x_c, middle), x_c);
-        p -= y_c_x + y_c_x.transpose();
-      }
-      take(c, p);
-    }
-  };
-  factor_->inverse_diagonal(
-      [&](Index block, Index row, MatrixRef columns) {
-        parallel.tick();
-        fill(block, row, columns);
+  each_block(
+      [&](Index c, Matrix p, const Matrix&) {
+        if (update_) {
+          const auto x_c = x_.middleRows(begin(c), rank(c));
+          Matrix y_c_x = Matrix::Zero(rank(c), rank(c));
+          add_product_nt(y_c_x, 1.0, product(y.middleRows(begin(c), rank(c)), c_), x_c);
+          add_product_nt(p, 1.0, product(x_c, middle), x_c);
+          p -= y_c_x + y_c_x.transpose();
+        }
+        take(c, p);
       },
-      take_block, parallel);
+      parallel);
 }
 
 std::pair<double, double> CellProblem::diagonal_terms(Parallel& parallel) const {

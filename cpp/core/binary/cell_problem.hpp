@@ -66,8 +66,10 @@ class CellProblem {
   Vector project(const Matrix& g) const;
   // take(c, P) for every cell and its block P of W K~ W (rank(c), rank(c)), by up to two threads.
   // Five times the work of the factorisation.
-  void each_diagonal(const std::function<void(Index c, const Matrix& p)>& take,
-                     Parallel& parallel) const;
+  using TakeCell = std::function<void(Index c, const Matrix& p)>;
+  void each_diagonal(const TakeCell& take, Parallel& parallel) const;
+  // The same for the blocks of W.
+  void each_inverse(const TakeCell& take, Parallel& parallel) const;
   // sum_i A_ii r_i^2 and sum_i A_ii p_i (1 - p_i)
   std::pair<double, double> diagonal_terms(Parallel& parallel) const;
 
@@ -75,6 +77,9 @@ class CellProblem {
   void factor_cells(Parallel& parallel);
   std::vector<BandBlock> cut_into_blocks();
   void fill(Index block, Index row, MatrixRef columns) const;
+  // visit(c, P_0, W_0) for every cell and its blocks of the Gaussian part alone
+  template <class Visit>
+  void each_block(Visit visit, Parallel& parallel) const;
   Eigen::RowVector2d diagonal_terms(Index c, const Matrix& p) const;
 
   const CellSums& sums_;

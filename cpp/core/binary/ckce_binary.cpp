@@ -200,6 +200,7 @@ CellSolution solve_cells(const CellSums& sums, const LabelKernel& label, bool li
   double value = z.cwiseProduct(out.f).sum();
   for (Index c = 0; c < kernel.count(); ++c)  // d value / dS = -2 u f'
     value += 2.0 * problem.jitter(c) * out.u.col(c).dot(out.f.col(c));
+  value = std::max(value, 0.0);  // as a norm is, whatever rounding says
   out.solution.per_class = parts * value;
   out.solution.value = out.solution.per_class.sum();
   out.solution.bound =

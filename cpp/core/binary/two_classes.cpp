@@ -10,6 +10,7 @@
 #include "core/binary/jkce_binary.hpp"
 #include "core/binary/laplace_line.hpp"
 #include "core/binary/resample_binary.hpp"
+#include "core/binary/witness_binary.hpp"
 
 namespace ckce {
 namespace {
@@ -52,6 +53,14 @@ Matrix resample_two_classes(const Kernel& kernel, const Samples& samples, double
     throw std::invalid_argument("the test of two classes needs a Gaussian kernel");
   return resample_binary(Grid(kernel.bandwidth()), samples, kernel.has_linear_part(), ridge,
                          n_resamples, seed, table, parallel);
+}
+
+Matrix own_witness_two_classes(const Kernel& kernel, const Samples& samples, double ridge,
+                               Parallel& parallel) {
+  if (is_laplace(kernel, samples))
+    throw std::invalid_argument("cells of two classes need a Gaussian kernel");
+  return own_witness_binary(Grid(kernel.bandwidth()), samples, kernel.has_linear_part(), ridge,
+                            parallel);
 }
 
 double price_two_classes(const Kernel& kernel, double n, bool full) {

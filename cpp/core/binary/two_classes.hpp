@@ -23,6 +23,10 @@ JkceSums jkce_two_classes(const Kernel& kernel, const Samples& samples, const La
 Matrix resample_two_classes(const Kernel& kernel, const Samples& samples, double ridge,
                             Index n_resamples, std::uint64_t seed, Index table, Parallel& parallel);
 
+// As `own_witness_exact`; Gaussian own parts only. (n, 2)
+Matrix own_witness_two_classes(const Kernel& kernel, const Samples& samples, double ridge,
+                               Parallel& parallel);
+
 // Bytes that a solve of n rows takes at most.
 double price_two_classes(const Kernel& kernel, double n, bool full);
 // The same for label sets that are drawn.

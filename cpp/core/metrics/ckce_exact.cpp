@@ -133,7 +133,7 @@ std::optional<Solution> solve_systems(const WeightedGram& weighted,
           solution.bound = full ? bound_of(v, cg, r_error, ridge)
                                 : 2.0 * sigma * rho + rho * rho / (4.0 * ridge);
           solution.per_class = value_per_class(v, cg.x, ridge);
-          solution.value = solution.per_class.sum();
+          solution.value = std::max(solution.per_class.sum(), 0.0);
         }
         return settled && (!full || sigma <= enough * x_norm);
       },

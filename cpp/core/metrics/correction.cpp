@@ -69,8 +69,9 @@ Matrix own_correction(const Features& features, const Samples& samples, const Mi
 }
 
 CorrectionErrors correction_errors(const Features& features, const Samples& samples,
-                                   const Miscalibration& found, const Probs& at, Index draws,
-                                   std::uint64_t seed, Parallel& parallel) {
+                                   const Miscalibration& found, const Probs& at, Index first,
+                                   Index classes, Index draws, std::uint64_t seed,
+                                   Parallel& parallel) {
   const Index m = samples.m();
   const Smoother& smoother = found.smoother;
   Matrix q(at.n, m);
@@ -82,9 +83,13 @@ CorrectionErrors correction_errors(const Features& features, const Samples& samp
   add_product(v_at, -1.0, phi, smoother.spread);
   const std::vector<Index> units = units_of(samples);
 
-  CorrectionErrors result{Matrix::Zero(at.n * m, draws), Matrix::Zero(at.n, m),
+  CorrectionErrors result{Matrix::Zero(at.n * classes, draws), Matrix::Zero(at.n, m),
                           Matrix::Zero(at.n, m), Matrix::Zero(at.n, m)};
-  Matrix& errors = result.draws;
+  // A1 = Z_at Z': the sums over the rows are Z'diag(e_j)signs where that is fewer numbers.
+  const bool narrow = z_at.cols() < at.n;
+  const Index height = narrow ? z_at.cols() : at.n;
+  Matrix sums = narrow ? Matrix(Matrix::Zero(height * classes, draws)) : Matrix();
+  Matrix& errors = narrow ? sums : result.draws;
   Matrix scores = Matrix::Zero(kShapes, draws);
   Vector scores_again = Vector::Zero(kShapes);
   Matrix squares = Matrix::Zero(at.n, m), fourths = squares;
@@ -113,12 +118,13 @@ CorrectionErrors correction_errors(const Features& features, const Samples& samp
       Matrix near = Matrix::Zero(at.n, block.rows);  // A1 between those asked for and these rows
       add_product_nt(near, 1.0, z_at, z);
       const Matrix again = product(near, fitted);
-      Matrix part(at.n, draws);
-      Matrix of_block(at.n * m, draws);
-      for (Index j = 0; j < m; ++j) {
+      const Matrix left = narrow ? Matrix(z.transpose()) : near;
+      Matrix part(height, draws);
+      Matrix of_block(height * classes, draws);
+      for (Index j = 0; j < classes; ++j) {
         part.setZero();
-        add_product(part, 1.0, near * e.col(j).asDiagonal(), signs_by_row);
-        of_block.middleRows(j * at.n, at.n) = part;
+        add_product(part, 1.0, left * e.col(first + j).asDiagonal(), signs_by_row);
+        of_block.middleRows(j * height, height) = part;
       }
       const Matrix score_part = product_tn(v, signs_by_row);
       const Vector score_again = scores_of(x, fitted).colwise().sum().transpose();
@@ -140,9 +146,11 @@ CorrectionErrors correction_errors(const Features& features, const Samples& samp
     };
   });
   const Matrix fits = product(smoother.inverse, scores);
-  for (Index j = 0; j < m; ++j)
-    for (Index l = 0; l < kShapes; ++l)
-      errors.middleRows(j * at.n, at.n) += v_at.col(l * m + j) * fits.row(l);
+  for (Index j = 0; j < classes; ++j) {
+    auto of_class = result.draws.middleRows(j * at.n, at.n);
+    if (narrow) of_class = product(z_at, sums.middleRows(j * height, height));
+    for (Index l = 0; l < kShapes; ++l) of_class += v_at.col(l * m + first + j) * fits.row(l);
+  }
   result.again += fitted_shapes(v_at, smoother.inverse * scores_again);
   result.freedom = 2.0 * squares.array().square() / fourths.array().max(1e-300);
   return result;

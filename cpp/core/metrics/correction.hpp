@@ -20,8 +20,8 @@ Matrix own_correction(const Features& features, const Samples& samples, const Mi
 
 // How far the correction at other predictions may be off.
 struct CorrectionErrors {
-  Matrix draws;     // (rows m, draws), a draw is a column of the correction in column order: rows
-                    // (groups) change their sign at random
+  Matrix draws;  // (rows classes, draws), a draw is a column of the correction of some classes in
+                 // column order: rows (groups) change their sign at random
   Matrix variance;  // (rows, m), of labels drawn from the predictions: what no residual shows where
                     // a class is rare
   Matrix again;     // (rows, m), the correction of a sample whose residuals are the correction: it
@@ -29,9 +29,11 @@ struct CorrectionErrors {
   Matrix freedom;   // (rows, m), degrees of freedom of the drawn variance, 2 (sum e^2)^2 / sum e^4
 };
 
-// O(n rows m draws)
+// The draws of `classes` classes from `first` on: all of them may not fit into memory.
+// O((n + rows) min(d, rows) classes draws)
 CorrectionErrors correction_errors(const Features& features, const Samples& samples,
-                                   const Miscalibration& found, const Probs& at, Index draws,
-                                   std::uint64_t seed, Parallel& parallel);
+                                   const Miscalibration& found, const Probs& at, Index first,
+                                   Index classes, Index draws, std::uint64_t seed,
+                                   Parallel& parallel);
 
 }  // namespace ckce

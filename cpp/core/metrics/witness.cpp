@@ -72,8 +72,9 @@ Matrix own_witness_features(const Features& features, const Samples& samples, do
 Matrix witness_exact(const Kernel& kernel, const Samples& samples, double ridge, Solver solver,
                      Parallel& parallel) {
   if (solver == Solver::kFactorise) {
+    const RidgeSolver dual = factorise(kernel, samples, ridge, parallel);
     Matrix v = all_residuals(samples);
-    factorise(kernel, samples, ridge, parallel).solve(v, parallel);
+    dual.solve(v, parallel);
     return v;
   }
   const auto root = [](double w) { return std::sqrt(w); };
@@ -119,16 +120,16 @@ Matrix own_witness_exact(const Kernel& kernel, const Samples& samples, double ri
 
 Matrix kernel_sums(const Kernel& kernel, const Probs& at, const Probs& points, const Matrix& v,
                    Parallel& parallel) {
-  Matrix rows(points.n, points.m);
-  points.load(0, points.n, rows);
-  const Vector mean = rows.colwise().mean().transpose();
-  const Points known = kernel.points(rows, mean, parallel);
-  Matrix asked(at.n, at.m);
-  at.load(0, at.n, asked);
+  const Points known = kernel.points(points, parallel);
+  Vector mean = Vector::Zero(points.m);  // of the coordinates of these points
+  for (Index i = 0; i < known.q.count(); ++i) mean += known.q.panel(i).colwise().sum().transpose();
+  mean /= static_cast<double>(points.n);
   Matrix out(at.n, v.cols());
   parallel.each_piece(at.n, kPanel, [&](Index begin, Index count) {
     Parallel alone;
-    const Points here = kernel.points(asked.middleRows(begin, count), mean, alone);
+    Matrix asked(count, at.m);
+    at.load(begin, count, asked);
+    const Points here = kernel.points(asked, mean, alone);
     Matrix tile(kPanel, kPanel);
     Matrix sum = Matrix::Zero(count, v.cols());
     for (Index j = 0; j < known.q.count(); ++j) {

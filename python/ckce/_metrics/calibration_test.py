@@ -81,7 +81,7 @@ def calibration_test(
         A model with a p-value below 1 - level is called miscalibrated.
     method : {"auto", "exact", "cholesky", "fourier", "landmarks"}, or an object with options
         Features in which the statistics are computed. ``auto``: ``exact``, the kernel itself, for
-        two classes and a Gaussian kernel; else a Cholesky factor with random
+        more than 160 rows of two classes and a Gaussian kernel; else a Cholesky factor with random
         pivots, of rank 512 or what misses 1e-8 of the trace of K (less above n = 131,072);
         ``fourier`` for m > 100 and n > 4096, and for n > 2^18.
     reduction : "top_label" or `TopK`, optional
@@ -169,7 +169,7 @@ class CalibrationTest:
     n_samples, n_classes : int
         Shape of the data.
     method : str
-        Features: ``cholesky``, ``fourier`` or ``landmarks``; ``exact`` for two classes.
+        Features: ``cholesky``, ``fourier`` or ``landmarks``; or ``exact``.
     rank : int or None
         Rank of the Cholesky factor.
     bandwidth, regularization : float

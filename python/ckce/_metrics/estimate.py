@@ -222,7 +222,7 @@ class Estimate(Said):
         return attribute(self.classes, self.per_class, self.mean_residual, self.value)
 
     def _said(self) -> Facts:
-        spread = in_words(*self.interval(), self.level)
+        spread = in_words(*self.interval(), self.level, n_classes=len(self.classes))
         if self.n_samples < FEW_ROWS:
             spread = f"too few rows to tell: fewer than {FEW_ROWS}"
         if self.error is not None:

@@ -11,11 +11,12 @@ from ckce._methods import Method
 from ckce._metrics.calibration_test import CalibrationTest, check_test, of_test, run_test
 from ckce._metrics.ece import TITLES, VARIANTS, EceEstimate, ece_estimate_of
 from ckce._metrics.estimate import Estimate, ckce_fields, estimate_of
-from ckce._metrics.jkce import JkceEstimate, jkce_estimate_of
+from ckce._metrics.jkce import JkceEstimate, check_pairs, jkce_estimate_of
 from ckce._metrics.miscalibration import (
     Miscalibration,
     miscalibration_beside,
     refuse_without_memory,
+    remark_of,
 )
 from ckce._metrics.score_table import Scores, score_lines, score_values, told_scores
 from ckce._metrics.scores import BrierDecomposition, brier_decomposition_of, scores_of
@@ -121,7 +122,7 @@ def evaluate(
     n = 6, m = 2, CKCE exact, JKCE exact, bandwidth 0.424264
     accuracy           0.6667   mean confidence 0.7500
     log loss           0.4372
-    Brier              0.2900   calibration 0.2900 + refinement 0.0000 + within bins 0.0000
+    Brier              0.2900   both classes count: twice scikit-learn's
     miscalibration     0.0395   too few rows to tell: fewer than 50
     CKCE               0.00387  floor 0.0504: the mean of a calibrated model
     debiased          -0.0343   too few rows to tell: fewer than 50
@@ -159,6 +160,7 @@ def evaluate(
         groups=groups,
         ranked=True,
     )
+    check_pairs(samples)
     problem = problem_of("ckce", samples, settings)
     refuse_without_memory([problem])
     scores = scores_of(samples, threads)
@@ -177,7 +179,7 @@ def evaluate(
         n_samples=samples.n,
         n_classes=samples.m,
         **score_values(scores, samples, threads),
-        brier_parts=brier_decomposition_of(samples, "class_wise", bins, "uniform", False, threads),
+        brier_parts=brier_decomposition_of(samples, "class_wise", bins, "uniform", True, threads),
         ckce=estimate_of(problem, progress, level),
         jkce=jkce_estimate_of(problem.of_jkce(), progress, level),
         miscalibration=miscalibration_beside(problem, level),
@@ -207,7 +209,8 @@ class Evaluation(Scores):
     mean_confidence : float
         Mean of the largest probability; above `accuracy` the model is overconfident.
     brier_parts : BrierDecomposition
-        Calibration and refinement parts of the Brier score, class by class.
+        Calibration and refinement parts of the Brier score by bins of each class, debiased. They miss
+        what classes do together; `miscalibration` does not.
     ckce : Estimate
         CKCE with floor, debiased value, standard error, contributions of the classes.
     jkce : JkceEstimate
@@ -250,21 +253,16 @@ class Evaluation(Scores):
     def _facts(self) -> Facts:
         c, j = self.ckce, self.jkce
         rejected = self.test is not None and self.test.p_value < 1 - self.level
-        spread = in_words(*c.interval(self.level), self.level, rejected)
+        spread = in_words(*c.interval(self.level), self.level, rejected, len(c.classes))
         joint = in_words(*j.interval(self.level), self.level, rejected)
         if self.n_samples < FEW_ROWS:
             spread = joint = f"too few rows to tell: fewer than {FEW_ROWS}"
         lean = "over" if self.mean_confidence > self.accuracy else "under"
         gap = abs(self.mean_confidence - self.accuracy)
-        parts = self.brier_parts
-        split = (
-            f"calibration {number(parts.calibration)} + refinement "
-            f"{number(parts.refinement)} + within bins {round(parts.within_bins, 4) + 0.0:.4f}"
-        )
-        rows = score_lines(self, brier=split)
+        rows = score_lines(self, brier=self._brier_remark())
         if self.miscalibration is not None:
             off = self.miscalibration
-            rows.append(("miscalibration", off.value, off.remark))
+            rows.append(("miscalibration", off.value, remark_of(off, rejected)))
         rows += [
             ("CKCE", c.value, _floor_remark(c)),
             ("debiased", c.debiased, spread),
@@ -286,6 +284,13 @@ class Evaluation(Scores):
         )
         lines = tuple((name, number(value), remark) for name, value, remark in rows)
         return Facts(lines, c.signature, heading)
+
+    def _brier_remark(self) -> str:
+        text = ["both classes count: twice scikit-learn's"] if self.n_classes == 2 else []
+        off = self.miscalibration
+        if off is not None and not off.subject and self.n_samples >= FEW_ROWS:
+            text.append(f"miscalibration + refinement {number(self.brier - off.value)}")
+        return "; ".join(text)
 
     def _smooth_remark(self) -> str:
         of = "the second class" if self.n_classes == 2 else "the top label"

@@ -163,8 +163,8 @@ class Miscalibration(Said):
         Ends of the interval, as computed, also below 0.
     root, root_low, root_high : float
         Root mean square of the error of a predicted vector, in points (hundredths), and its ends:
-        ``100 sqrt(max(0, .))``. With two classes they are points of the positive class: divided by
-        sqrt(2).
+        ``100 sqrt(max(0, .) / 2)``: from 0 to 100, and with two classes the points by which the
+        probability of each is off. A class that never occurs does not change them.
     level : float
         Level of the interval.
     influence : ndarray of shape (n_samples,)
@@ -177,8 +177,6 @@ class Miscalibration(Said):
         Shape of the data; the classes are those before a reduction.
     n_groups : int or None
         Number of groups, if there are any.
-    two_classes : bool
-        Whether points are those of a positive class.
     subject : str
         Whose Brier score it is a part of; empty for all classes.
     signature : str
@@ -199,7 +197,6 @@ class Miscalibration(Said):
     n_samples: int
     n_classes: int
     n_groups: int | None
-    two_classes: bool
     subject: str
     signature: str
 
@@ -227,21 +224,11 @@ class Miscalibration(Said):
                 f"({self.root_low:.1f} to {self.root_high:.1f})."
             )
         most = max(self.high, quantile(self.level, self.n_groups) * self.se)
-        points = in_points(most, self.two_classes)
+        points = in_points(most)
         return (
-            f"No miscalibration is shown; what this sample can resolve is at most {number(most)} of "
-            f"{brier} ({points:.1f} points)."
+            f"No miscalibration is shown. If there is any that this sample can resolve, it is at most "
+            f"{number(most)} of the {brier} ({points:.1f} points)."
         )
-
-    @property
-    def remark(self) -> str:
-        """Interval and points in words, for a table."""
-        if self.n_samples < FEW_ROWS:
-            return f"too few rows to tell: fewer than {FEW_ROWS}"
-        spread = in_words(self.low, self.high, self.level)
-        ends = f"{self.root_low:.1f} to {self.root_high:.1f}"
-        points = f"; {self.root:.1f} points ({ends})" if self.shown else ""
-        return spread + points
 
     def _said(self) -> Facts:
         ends = f"{percent(self.level)} interval {number(self.low)} to {number(self.high)}"
@@ -263,9 +250,19 @@ class Miscalibration(Said):
         return finite({name: getattr(self, name) for name in (*names, *more)})
 
 
-def in_points(theta: float, two_classes: bool) -> float:
-    """The root in hundredths; of two classes that of one of them."""
-    return 100.0 * math.sqrt(max(0.0, theta) / (2.0 if two_classes else 1.0))
+def remark_of(found: Miscalibration, rejected: bool) -> str:
+    """Interval and points in words, for a table; the exact test may have `rejected` calibration."""
+    if found.n_samples < FEW_ROWS:
+        return f"too few rows to tell: fewer than {FEW_ROWS}"
+    spread = in_words(found.low, found.high, found.level, rejected)
+    ends = f"{found.root_low:.1f} to {found.root_high:.1f}"
+    points = f"; {found.root:.1f} points ({ends})" if found.shown else ""
+    return spread + points
+
+
+def in_points(theta: float) -> float:
+    """The root in hundredths of the largest distance of two predictions, sqrt(2)."""
+    return 100.0 * math.sqrt(max(0.0, theta) / 2.0)
 
 
 def beside(problem: Problem, own_median: Bandwidth | None = None) -> Problem:
@@ -386,7 +383,6 @@ def worded(problem: Problem, found: _core.Miscalibration, level: float) -> Misca
     subject = "" if reduction is None else " of the confidence"
     if isinstance(reduction, TopK):
         subject = f" of the {reduction.k} largest probabilities"
-    two = samples.m == 2
     low, high = found.value - half, found.value + half
     signature = problem.signature.but(
         "miscalibration",
@@ -399,9 +395,9 @@ def worded(problem: Problem, found: _core.Miscalibration, level: float) -> Misca
         se=se,
         low=low,
         high=high,
-        root=in_points(found.value, two),
-        root_low=in_points(low, two),
-        root_high=in_points(high, two),
+        root=in_points(found.value),
+        root_low=in_points(low),
+        root_high=in_points(high),
         level=level,
         influence=found.influence,
         df=found.df,
@@ -409,7 +405,6 @@ def worded(problem: Problem, found: _core.Miscalibration, level: float) -> Misca
         n_samples=samples.n,
         n_classes=problem.n_classes,
         n_groups=n_groups,
-        two_classes=two,
         subject=subject,
         signature=str(signature),
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ckce._input import Samples
-from ckce._results import Column, number, percent
+from ckce._results import FEW_ROWS, Column, number, percent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +45,20 @@ class Score:
         return self.column.keys[0]
 
 
+def _accuracy_remark(found: Any) -> str:
+    text = f"mean confidence {number(found.mean_confidence)}"
+    surprised = found.mean_confidence - found.accuracy > 0.3 and found.n_samples >= FEW_ROWS
+    if surprised and found.accuracy <= _by_guessing(found):
+        text += "; guessing does as well: do the columns of y_prob fit the labels?"
+    return text
+
+
+def _by_guessing(found: Any) -> float:
+    """The accuracy that guessing reaches, two standard errors up."""
+    share = 1.0 / found.n_classes
+    return float(share + 2.0 * math.sqrt(share * (1.0 - share) / found.n_samples))
+
+
 def _log_loss_remark(found: Scores) -> str:
     return "" if math.isfinite(found.log_loss) else "a label had probability 0"
 
@@ -53,7 +67,7 @@ SCORES = (
     Score(
         Column("accuracy", ("accuracy",), form=".4f"),
         lambda sums: sums.hits / sums.weight,
-        remark=lambda found: f"mean confidence {number(found.mean_confidence)}",
+        remark=_accuracy_remark,
     ),
     Score(
         Column("confidence", ("mean_confidence",), form=".4f"),

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ckce._input import LEAST_GROUPS, InputError, Partition, Samples, check_kernel, digest, listed
+from ckce._input import (
+    LEAST_GROUPS,
+    InputError,
+    Partition,
+    Samples,
+    check_kernel,
+    digest,
+    listed,
+    warn,
+)
 from ckce._metrics.estimate import ckce_fields, estimate_of
 from ckce._metrics.miscalibration import miscalibration_beside, miscalibration_fields
 from ckce._metrics.score_table import Scores, score_columns, score_values
@@ -22,6 +31,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 40  # rows of a printed table; frames and dicts have all
 _NAMED = 8  # segments in a sentence
+_CHANCE = 20  # rows below which a single label may be chance
 
 
 @dataclass(frozen=True)
@@ -233,6 +243,13 @@ def segments_of(
         return None
     first, problem = next(iter(models.values()))
     chosen, too_small = _choose(partitions, first)
+    for partition in partitions:
+        if any(_is_outcome(partition, samples) for samples, _ in models.values()):
+            warn(
+                f"by{f'[{partition.attribute!r}]' if partition.attribute else ''} seems to be the label, "
+                "since each of its segments holds one label only: segments that are chosen by the "
+                "outcome are miscalibrated by construction; pass what is known before the outcome"
+            )
     each = level ** (1.0 / (len(chosen) * len(models)))
     rows = [
         _segment(
@@ -254,6 +271,19 @@ def segments_of(
         n_groups=first.n_groups,
         signature=str(problem.signature.but("segments", by=words, level=repr(level))),
     )
+
+
+def _is_outcome(partition: Partition, samples: Samples) -> bool:
+    """Whether the segment tells the label."""
+    found = set()
+    for code in range(len(partition.values)):
+        labels = samples.labels[partition.codes == code]
+        if len(labels) < _CHANCE:
+            continue
+        if labels.min() < labels.max():
+            return False
+        found.add(int(labels[0]))
+    return len(found) > 1
 
 
 def _choose(

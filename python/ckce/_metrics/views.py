@@ -256,8 +256,8 @@ class Where:
         """What to keep in mind about them."""
         if not self.regions:
             return "There are too few rows to look for regions."
-        if not self.miscalibration.shown:
-            return "The interval of the miscalibration reaches 0, so these regions may be chance."
+        if not any(region.shown for region in self.regions):
+            return "The regions were sought, and each may be chance."
         return "The regions were sought: a new sample would show smaller corrections there."
 
     def __repr__(self) -> str:
@@ -276,6 +276,9 @@ class Where:
                     "words": each.words,
                     "says": np.round(each.center, 4).tolist(),
                     "is": np.round(each.observed, 4).tolist(),
+                    "low": np.round(each.low, 4).tolist(),
+                    "high": np.round(each.high, 4).tolist(),
+                    "shown": each.shown,
                     "share": round(each.share, 6),
                 }
                 for each in self.regions

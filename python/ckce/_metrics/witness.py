@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -19,22 +20,24 @@ from ckce._metrics.miscalibration import (
     smooth,
     worded,
 )
-from ckce._metrics.regions import Region, find_regions
-from ckce._metrics.witness_function import Values, function_of, own_values
+from ckce._metrics.regions import CANDIDATES, MOST_ROWS, Region, find_regions
+from ckce._metrics.witness_function import OfProblem, Values, check_function, own_values
 from ckce._problem import (
+    FEW_CLASSES,
     Problem,
     ReductionLike,
     check_reduction,
     check_regularization,
-    progress_bar,
     settle,
 )
-from ckce._results import load_pandas, quantile, student_factor
+from ckce._results import Column, Facts, Said, Table, load_pandas, quantile, student_factor
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 N_DRAWS = 499
+_MOST_ERRORS = 2.0**27  # bytes of errors in memory
+_MOST_AT_ONCE = 4096  # predictions whose errors are there
 _NEEDS_ROWS = (
     "{} needs the rows, which the state of a stream does not keep; call ckce.witness on them"
 )
@@ -87,8 +90,8 @@ def witness(
 
     Notes
     -----
-    Cost: that of `ckce` for F; that of `miscalibration` for the correction, made when it is first
-    asked for. It is no recalibrator: see docs/where_is_it_off.md.
+    Cost: that of `ckce` for F; that of `miscalibration` for the correction. Both are made when they
+    are first asked for, so the arrays must not change before. It is no recalibrator: see docs/where_is_it_off.md.
 
     Examples
     --------
@@ -124,10 +127,8 @@ def witness(
     )
     if problem.kernel.gram is not None:
         raise ValueError("kernel must be one of the named kernels for a witness, got a callable")
-    problem.check_memory(full=False)
-    with progress_bar(progress, f"witness {problem.method.word}") as report:
-        function = function_of(problem, report)
-    return _witness(problem, function)
+    check_function(problem, progress)
+    return _witness(problem, OfProblem(problem, progress))
 
 
 @dataclass(frozen=True)
@@ -178,8 +179,19 @@ class Correction:
         )
 
 
-@dataclass(frozen=True)
-class Witness:
+class Regions(Said, list[Region]):
+    """Regions, the worst first; a list that shows as a table."""
+
+    def _said(self) -> Table:
+        return Table(
+            columns=(Column("", ("rank",)), Column("where most is to be corrected", ("words",))),
+            rows=tuple({"rank": k, "words": each.words} for k, each in enumerate(self, 1)),
+            heading="" if self else "too few rows to look for regions",
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Witness(Said):
     """The witness of CKCE; ``w(q)`` is F at the predictions q.
 
     Attributes
@@ -201,6 +213,24 @@ class Witness:
     _function: Callable[[NDArray[np.floating]], Values] = field(repr=False, compare=False)
     _problem: Problem | None = field(repr=False, compare=False)
     _n_threads: int = field(repr=False, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What is computed later is no part of a pickle.
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    def _said(self) -> Facts:
+        n = "" if self._problem is None else f"n = {self._problem.samples.n}, "
+        rows = (
+            ("w(q)", "", "F at predictions q: what the labels ask to add, shrunk by lambda"),
+            ("w.correction(q)", "", "the same by a smoother that shrinks less, with bands"),
+            ("w.worst_regions()", "", "the places where most is to be corrected"),
+            ("w.plot()", "", "frequencies of the labels against predictions"),
+        )
+        return Facts(
+            rows[:1] if self._problem is None else rows,
+            self.signature,
+            f"witness of CKCE, {n}m = {self.n_classes}, lambda {self.regularization:.4g}",
+        )
 
     def __call__(self, q: Any) -> Values:
         """F at the predictions q: array of shape (k, n_classes), or (k,) for the positive class."""
@@ -240,33 +270,10 @@ class Witness:
         """
         problem = self._rows("correction(q)")
         level, draws, asked = check_level(level), check_count("n_draws", n_draws), self._checked(q)
-        features, found = self._smoother
         samples = problem.samples
-        k, m = asked.shape
-        check_memory(
-            8.0 * k * m * draws * (2.0 + self._n_threads),
-            f"bands of {k} predictions, {m} classes and {draws} draws",
-            "pass fewer predictions at a time",
-        )
         value = self._corrected(asked)
-        errors, variance, again, freedom = _core.correction_errors(
-            samples.probs,
-            samples.labels,
-            samples.weights,
-            groups=samples.groups,
-            features=features,
-            found=found,
-            at=asked,
-            draws=draws,
-            seed=problem.seed,
-            n_threads=self._n_threads,
-            progress=None,
-        )
-        drawn = (errors**2).mean(axis=1)
-        spread = np.sqrt(np.maximum(drawn, variance.T.ravel()))
-        scaled = np.abs(errors) / np.where(spread > 0.0, spread, np.inf)[:, None]
-        factor = float(np.quantile(scaled.max(axis=0), level))
-        se = spread.reshape(m, k).T
+        se, again, freedom, largest = self._errors(asked, draws)
+        factor = float(np.quantile(largest, level))
         half = quantile(level, samples.n_groups) * se
         if samples.n_groups is not None:
             freedom = np.full_like(freedom, samples.n_groups - 1.0)
@@ -287,9 +294,11 @@ class Witness:
         r"""The places where most is to be corrected, the worst first.
 
         A region is a ball of predictions, S. The first one has the largest
-        :math:`N_S \lVert \bar f_S \rVert^2`, the share of the cases in it times the square of their
-        mean correction; the next ones are sought among the other rows. f are corrections at the
-        sample's rows, each without its own label.
+        :math:`N_S \langle \bar f_S, \bar r_S \rangle`, the number of the cases in it times the product of
+        their mean correction and of their mean residual; the next ones are sought among the other
+        rows. f are corrections at the sample's rows, each without its own label, and
+        r = e_y - q. 200 centres are tried; of more than 100 classes, the 20 of them that look best in
+        the directions in which corrections differ most.
 
         Parameters
         ----------
@@ -299,18 +308,14 @@ class Witness:
         Returns
         -------
         list of Region
-            They were sought: their corrections are larger than those of a new sample would be. They are
-            noise if the model is calibrated; see `miscalibration`.
+            They were sought: a new sample would show smaller corrections there. A region that may be
+            chance says so.
         """
         problem = self._rows("worst_regions()")
-        features, found = self._smoother
-        samples = problem.samples
-        own = _core.own_correction(
-            samples.probs, samples.labels, features=features, found=found, n_threads=self._n_threads
-        )
-        return find_regions(
-            samples.probs, own, samples.weights, self.labels, check_count("n", n), problem.seed
-        )
+        samples, count = problem.samples, check_count("n", n)
+        sought = min(samples.n, MOST_ROWS) * (5.0 * samples.m + CANDIDATES)
+        own = self._own_correction("worst_regions()", sought)
+        return Regions(find_regions(samples, own, self.labels, count, problem.seed))
 
     @cached_property
     def miscalibration(self) -> Miscalibration:
@@ -367,17 +372,29 @@ class Witness:
         """
         if q is not None:
             asked = self._checked(q)
+            _check_frame(24.0 * asked.size)
             if self._problem is None:
                 return _frame(self.labels, probability=asked, witness=self._function(asked))
             frame = self.correction(asked).to_frame()
             frame.insert(3, "witness", self._function(asked).ravel())
             return frame
+        probs = self._rows("to_frame()").samples.probs
+        _check_frame(13.0 * probs.size)
+        own = self._own_correction("to_frame()", 0.0)
+        return _frame(self.labels, probability=probs, witness=self.own(), correction=own)
+
+    def _own_correction(self, what: str, more: float) -> Values:
+        """The correction at the sample's own rows, for what takes so many doubles more beside it."""
+        samples = self._smoothing.samples
+        n, m = samples.n, samples.m
+        block = min(self._n_threads, n / 1024 + 1) * min(n, 1024) * (8.0 * m + 900.0)
+        price = 8.0 * max(2.0 * n * m + block, n * m + more)
+        advice = f"make the witness with reduction=ckce.TopK({FEW_CLASSES}), or of fewer rows"
+        check_memory(price, f"{what} of {n} rows and {m} classes", advice)
         features, found = self._smoother
-        samples = self._rows("to_frame()").samples
-        own = _core.own_correction(
+        return _core.own_correction(
             samples.probs, samples.labels, features=features, found=found, n_threads=self._n_threads
         )
-        return _frame(self.labels, probability=samples.probs, witness=self.own(), correction=own)
 
     @cached_property
     def _smoothing(self) -> Problem:
@@ -397,6 +414,53 @@ class Witness:
             n_threads=self._n_threads,
         )
 
+    def _errors(self, asked: NDArray[np.floating], draws: int) -> tuple[Values, ...]:
+        """Standard errors, the correction of the correction, degrees of freedom, and largest errors.
+
+        The last are those of each draw, over their standard errors. Some predictions and classes at a time: the errors of all draws may not fit into memory.
+        """
+        samples, (features, found) = self._smoothing.samples, self._smoother
+        (k, m), threads = asked.shape, min(self._n_threads, math.ceil(samples.n / 1024))
+        each = 8.0 * draws * (2 + threads)  # of a prediction and a class
+        rows = max(1, min(k, _MOST_AT_ONCE, int(_MOST_ERRORS / each)))
+        classes = max(1, min(m, int(_MOST_ERRORS / (each * rows))))
+        block = threads * min(samples.n, 1024)  # rows, and their weights in the predictions
+        price = 8.0 * m * (9.0 * k + 13.0 * rows + 10.0 * block + 5.0 * features.n_features)
+        price += 24.0 * block * rows
+        price += each * (rows * classes + 2048)
+        what = f"bands of {k} predictions, {m} classes and {draws} draws"
+        check_memory(price, what, "pass fewer predictions at a time, or a smaller n_draws")
+        se, again, freedom = np.empty((k, m)), np.empty((k, m)), np.empty((k, m))
+        largest = np.zeros(draws)
+        for top in range(0, k, rows):
+            at = asked[top : top + rows]
+            for first in range(0, m, classes):
+                some = slice(first, min(first + classes, m))
+                errors, variance, again[top : top + rows], freedom[top : top + rows] = (
+                    _core.correction_errors(
+                        samples.probs,
+                        samples.labels,
+                        samples.weights,
+                        groups=samples.groups,
+                        features=features,
+                        found=found,
+                        at=at,
+                        first=first,
+                        classes=some.stop - first,
+                        draws=draws,
+                        seed=self._smoothing.seed,
+                        n_threads=self._n_threads,
+                        progress=None,
+                    )
+                )
+                drawn = np.einsum("ij,ij->i", errors, errors) / draws
+                spread = np.sqrt(np.maximum(drawn, variance[:, some].T.ravel()))
+                errors /= np.where(spread > 0.0, spread, np.inf)[:, None]
+                np.abs(errors, out=errors)
+                np.maximum(largest, errors.max(axis=0), out=largest)
+                se[top : top + rows, some] = spread.reshape(-1, len(at)).T
+        return se, again, freedom, largest
+
     def _rows(self, what: str) -> Problem:
         if self._problem is None:
             raise ValueError(_NEEDS_ROWS.format(what))
@@ -412,8 +476,8 @@ class Witness:
 
 
 def of_corrections(problem: Problem) -> Witness:
-    """Without F, which the correction does not need."""
-    return _witness(problem, lambda q: function_of(problem, None)(q))
+    """Without a bar: pictures ask for the correction, which needs no F."""
+    return _witness(problem, OfProblem(problem, None))
 
 
 def _witness(problem: Problem, function: Callable[[NDArray[np.floating]], Values]) -> Witness:
@@ -432,6 +496,12 @@ def _names(problem: Problem) -> tuple[Any, ...]:
     if problem.reduction is not None:
         return tuple(problem.reduction.classes)  # type: ignore[union-attr]
     return problem.samples.classes
+
+
+def _check_frame(doubles: float) -> None:
+    check_memory(
+        8.0 * doubles, "a frame of all predictions and classes", "pass some rows at a time"
+    )
 
 
 def _frame(labels: Sequence[Any], **columns: NDArray[np.floating]) -> Any:

@@ -8,6 +8,7 @@ from ckce._results.attribution import Attribution, attribute
 from ckce._results.interval import (
     FEW_ROWS,
     NO_SIGN,
+    apart,
     by_groups,
     effective_groups,
     in_words,
@@ -17,6 +18,7 @@ from ckce._results.interval import (
     percent,
     quantile,
     standard_error,
+    wilson,
 )
 from ckce._results.student import student_factor
 from ckce._results.table import (

@@ -12,6 +12,7 @@ from ckce._results.table import cut, form_of, number
 #: Rows below which no verdict is given: intervals were not studied with fewer.
 FEW_ROWS = 50
 NO_SIGN = "no sign of miscalibration"
+MANY_CLASSES = 100  # above, the floor hides the miscalibration of most models
 
 
 def standard_error(
@@ -54,9 +55,15 @@ def quantile(level: float, groups: float | None = None) -> float:
     """
     if groups is not None:
         return student_quantile(check_level(level), max(groups - 1.0, 1.0))
-    from statistics import NormalDist  # 5 ms that importing ckce should not cost
-
-    return NormalDist().inv_cdf(0.5 + check_level(level) / 2)
+    tail, z, before = 1.0 - check_level(level), 0.0, -1.0
+    while z > before:  # Newton's method: from the left it stays there, because erfc is convex
+        before = z
+        z += (
+            (math.erfc(z / math.sqrt(2.0)) - tail)
+            * math.sqrt(math.pi / 2.0)
+            * math.exp(z * z / 2.0)
+        )
+    return z
 
 
 def interval(
@@ -65,6 +72,17 @@ def interval(
     """The interval of this level around an estimate; of groups, their effective number."""
     half = quantile(level, groups) * se
     return centre - half, centre + half
+
+
+def wilson(
+    rate: NDArray[np.float64], weight: NDArray[np.float64] | float, level: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Interval of a frequency that stays within [0, 1] and does not vanish at 0 and 1."""
+    z = quantile(level)
+    centre = (rate + z**2 / (2 * weight)) / (1 + z**2 / weight)
+    spread = np.sqrt(np.maximum(rate * (1 - rate), 0.0) / weight + z**2 / (4 * weight**2))
+    half = z / (1 + z**2 / weight) * spread
+    return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
 
 
 def interval_above_0(
@@ -93,8 +111,12 @@ def interval_above_0(
     return centre + shift - reach, centre + shift + reach
 
 
-def in_words(low: float, high: float, level: float, rejected: bool = False) -> str:
+def in_words(
+    low: float, high: float, level: float, rejected: bool = False, n_classes: int = 0
+) -> str:
     """An interval of a value that cannot be negative: ``95 % interval 0.0359 to 0.0590``.
+
+    Of many classes at once little can be seen: that no sign is found says little, and TopK sees more.
 
     Where the exact test has `rejected` calibration, an interval that reaches 0 is no sign of it: the
     interval is cautious there, the test is not.
@@ -104,16 +126,27 @@ def in_words(low: float, high: float, level: float, rejected: bool = False) -> s
     ends = cut(low, high)
     if ends is None:
         found = "" if rejected else f"{NO_SIGN}: "
-        return f"{found}the {percent(level)} interval lies below 0"
+        return f"{found}the {percent(level)} interval lies below 0{_little(n_classes, rejected)}"
     form = form_of(ends)
     start = "0" if ends[0] == 0.0 else number(ends[0], form)
     words = f"{percent(level)} interval {start} to {number(ends[1], form)}"
-    return words if low > 0.0 or rejected else f"{words}: {NO_SIGN}"
+    return words if low > 0.0 or rejected else f"{words}: {NO_SIGN}{_little(n_classes, rejected)}"
+
+
+def _little(n_classes: int, rejected: bool) -> str:
+    if rejected or n_classes <= MANY_CLASSES:
+        return ""
+    return f" among {n_classes} classes; their 20 largest probabilities, TopK(20), would show more"
 
 
 def percent(level: float) -> str:
     """A level in words: ``95 %``."""
     return f"{100 * level:g} %"
+
+
+def apart(a: float, b: float) -> float:
+    """a - b; 0 where that is rounding, whose standard error is rounding, too."""
+    return 0.0 if abs(a - b) <= 1e-10 * max(abs(a), abs(b)) else a - b
 
 
 def p_value(difference: float, se: float, groups: float | None = None) -> float:

@@ -1,11 +1,9 @@
 """What a model's numbers mean, and what to do next."""
 
+import math
 from typing import Protocol
 
 from ckce._results.interval import FEW_ROWS
-
-#: A difference of confidence and accuracy that is worth a word.
-GAP = 0.01
 
 
 class Model(Protocol):
@@ -25,10 +23,16 @@ class Model(Protocol):
     def constant(self) -> bool: ...
 
 
-def lean(model: Model) -> str:
-    """``overconfident by 15.6 points``; nothing to speak of is right on average."""
+def _leans(model: Model, n_samples: float) -> bool:
+    """Whether confidence minus accuracy is above two standard errors, those of the accuracy."""
+    chance = 2.0 * math.sqrt(model.accuracy * (1.0 - model.accuracy) / n_samples)
+    return abs(model.mean_confidence - model.accuracy) > max(chance, 5e-4)
+
+
+def lean(model: Model, n_samples: float) -> str:
+    """``overconfident by 15.6 points``; what may be chance is right on average."""
     gap = model.mean_confidence - model.accuracy
-    if abs(gap) < GAP:
+    if not _leans(model, n_samples):
         return "confidence is right on average"
     return f"{'over' if gap > 0 else 'under'}confident by {100 * abs(gap):.1f} points"
 
@@ -38,8 +42,8 @@ def verdict(model: Model, n_samples: int, level: float) -> str:
     if n_samples < FEW_ROWS:
         return f"Too few rows to tell whether {model.name} is calibrated"
     if model.ckce_low > 0.0:
-        gap = abs(model.mean_confidence - model.accuracy)
-        return f"{model.name} is miscalibrated" + (f", and {lean(model)}" if gap >= GAP else "")
+        how = f", and {lean(model, n_samples)}" if _leans(model, n_samples) else ""
+        return f"{model.name} is miscalibrated{how}"
     if _rejected(model, level):
         # The test is exact, and the interval is cautious near calibration.
         return (
@@ -61,9 +65,13 @@ def advice(model: Model, n_samples: int, level: float) -> str:
         return "always predicts the same: a baseline to beat, whatever its calibration"
     if not model.ckce_low > 0.0 and not _rejected(model, level):
         return "no sign of miscalibration: nothing to do; more rows would tell more"
-    if abs(model.mean_confidence - model.accuracy) >= GAP:
-        return f"{lean(model)}: try temperature scaling, fitted on data kept apart"
+    how = lean(model, n_samples)
+    if _leans(model, n_samples):
+        return (
+            f"{how}: try temperature scaling, or Platt scaling for two classes, fitted on data kept "
+            "apart"
+        )
     return (
-        f"{lean(model)}, yet it is miscalibrated: look where, by class and by confidence; one "
+        f"{how}, yet it is miscalibrated: look where, by class and by confidence; one "
         "temperature will not mend it, isotonic regression for each class may"
     )

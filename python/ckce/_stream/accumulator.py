@@ -11,10 +11,13 @@ from numpy.typing import NDArray
 
 from ckce import _core
 from ckce._input import (
+    InputError,
+    InputTypeError,
     check_memory,
     check_samples,
     check_threads,
     warn_of_scale,
+    when_made,
     write_file,
 )
 from ckce._methods import Landmarks, Method, warn_of_missing
@@ -29,6 +32,15 @@ from ckce._stream.settings import check_shard, make_config, settle_on_sample
 from ckce._stream.state import State
 
 _ADVICE = "pass reduction=ckce.TopK(20) or 'top_label', whose state does not grow with the classes"
+
+
+def _hints(n_classes: int) -> dict[str, str]:
+    """Hints of `update`, which takes no options."""
+    one_based = (
+        "labels look 1-based: pass y_true - 1, or make the accumulator with "
+        f"labels=range(1, {n_classes + 1})"
+    )
+    return {**when_made("accumulator"), "one_based": one_based}
 
 
 class CKCEAccumulator:
@@ -135,7 +147,7 @@ class CKCEAccumulator:
             normalize=normalize,
         )
         kept = make_kept(config, threads)
-        check_memory(kept.price(config), f"a state of {config.columns} classes", _ADVICE)
+        check_memory(kept.price(config, threads), f"a state of {config.columns} classes", _ADVICE)
         contents = Contents(config, kept, factor, None).without_rows(check_shard(shard_id))
         self._state = State(contents, threads)
 
@@ -220,27 +232,31 @@ class CKCEAccumulator:
             As in `ckce`. Weights count copies of a row.
         """
         config = self._state.config
-        samples = check_samples(
-            y_true,
-            y_prob,
-            labels=config.labels,
-            sample_weight=sample_weight,
-            input=config.input,
-            normalize=config.normalize,
-            n_threads=self._state.n_threads,
-            n_classes=config.n_classes,
-            scan=not isinstance(config.reduction, TopK),  # which checks what it reads
-            ranked=True,
-        )
-        if samples.n == 0:
-            return
-        self._state.add(reduce_samples(samples, config.reduction, self._state.n_threads))
+        try:
+            samples = check_samples(
+                y_true,
+                y_prob,
+                labels=config.labels,
+                sample_weight=sample_weight,
+                input=config.input,
+                normalize=config.normalize,
+                n_threads=self._state.n_threads,
+                n_classes=config.n_classes,
+                scan=not isinstance(config.reduction, TopK),  # which checks what it reads
+                ranked=True,
+            )
+            if samples.n == 0:
+                return
+            samples = reduce_samples(samples, config.reduction, self._state.n_threads)
+        except (InputError, InputTypeError) as error:
+            raise error.renamed({}, _hints(config.n_classes)) from None
+        self._state.add(samples)
 
     def _solve(self, *, full: bool) -> tuple[_core.AccumulatorResult, StreamConfig]:
-        engine, config = self._state.current()
-        result = engine.solve(
-            regularization=config.regularization, full=full, n_threads=self._state.n_threads
-        )
+        with self._state.current() as (engine, config):
+            result = engine.solve(
+                regularization=config.regularization, full=full, n_threads=self._state.n_threads
+            )
         if isinstance(config.method, Landmarks):
             warn_of_missing(result.missing)
         return result, config
@@ -293,9 +309,9 @@ class CKCEAccumulator:
         >>> acc.witness()([0.2, 0.5]).round(4).tolist()
         [[0.0228, -0.0228], [0.0211, -0.0211]]
         """
-        engine, config = self._state.current()
         threads = self._state.n_threads
-        function = engine.witness(regularization=config.regularization, n_threads=threads)
+        with self._state.current() as (engine, config):
+            function = engine.witness(regularization=config.regularization, n_threads=threads)
         result, _ = self._solve(full=False)
         signature = config.signature(result.rows, self._weight(result))
         return Witness(
@@ -360,7 +376,7 @@ class CKCEAccumulator:
         For engines that can reduce arrays by addition. Its layout is in docs/state_files.md; rows
         that wait for their block are summed up here, so bits depend on where the stream was cut.
         """
-        return self._state.known_engine("sums").sums()
+        return self._state.sums()
 
     def add_sums(self, sums: Any) -> None:
         """Add the rows that `sums` of an accumulator with the same options stands for.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from ckce import _core
 from ckce._methods import Arrays, Exact, FeatureMap
 from ckce._stream.config import StreamConfig
-from ckce._stream.engine import CellEngine, Engine, FeatureEngine
+from ckce._stream.engine import CellEngine, Engine, FeatureEngine, FeaturePrice
 
 
 @dataclass(frozen=True)
@@ -21,9 +22,10 @@ class KeptFeatures:
     map: FeatureMap
 
     def engine(self, config: StreamConfig, label_factor: NDArray[np.float64] | None) -> Engine:
-        features = self.map.core(config.space)
+        features = partial(self.map.core, config.space)
+        made = features()
         core = _core.Accumulator(
-            features,
+            made,
             n_classes=config.columns,
             label_factor=label_factor,
             scattered=config.scattered,
@@ -31,7 +33,8 @@ class KeptFeatures:
             n_bins=config.n_bins,
             predicted=config.predicted,
         )
-        return FeatureEngine(core, config.columns, features)
+        price = FeaturePrice(made.n_features, config.columns, config.debias)
+        return FeatureEngine(core, config.columns, features, price)
 
     def n_sums(self, config: StreamConfig) -> int:
         """Numbers in the sums of a file."""
@@ -39,10 +42,11 @@ class KeptFeatures:
         triangles = d * (d + 1) // 2 * (3 if config.debias else 1)
         return 8 + 2 * m + 4 * config.n_bins + m * d + triangles
 
-    def price(self, config: StreamConfig) -> float:
-        """Bytes of a state, at most."""
-        m, d = config.columns, self.map.n_features(config.space)
-        return 8.0 * d * (m + (6 if config.debias else 2) * d)
+    def price(self, config: StreamConfig, n_threads: int = 1) -> float:
+        """Bytes of a state and of an update, which works on a copy."""
+        d = self.map.n_features(config.space)
+        price = FeaturePrice(d, config.columns, config.debias)
+        return 8.0 * (2.0 * price.state + price.block(n_threads))
 
     def arrays(self, config: StreamConfig) -> Arrays:
         return self.map.arrays(config.space)
@@ -70,7 +74,7 @@ class KeptCells:
     def n_sums(self, config: StreamConfig) -> int:
         return 14 + 4 * config.n_bins
 
-    def price(self, config: StreamConfig) -> float:
+    def price(self, config: StreamConfig, n_threads: int = 1) -> float:
         """Nothing but the cells that a file holds, which are in memory already."""
         return 0.0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from ckce._problem import MEDIAN_ROWS, Bandwidth, median_of
 from ckce._stream import codec, state_file
 from ckce._stream.config import StreamConfig, without_bandwidth
 from ckce._stream.engine import Engine
-from ckce._stream.forks import make_lock
+from ckce._stream.forks import Lock
 
 
 class State:
@@ -23,7 +24,7 @@ class State:
     def __init__(self, contents: codec.Contents, n_threads: int) -> None:
         self.contents = contents  # replaced, never changed
         self.n_threads = n_threads
-        self._lock = make_lock()  # which no fork may find taken
+        self._lock = Lock()
         self._held: list[Samples] = []
         self._engine = None if self.config.pending else self._make_engine(self.config)
 
@@ -40,14 +41,14 @@ class State:
 
     def rows(self) -> int:
         """Rows of positive weight so far."""
-        with self._lock:
+        with self._lock.alone():
             held = sum(samples.n for samples in self._held)
             return held if self._engine is None else self._engine.rows()
 
     def add(self, samples: Samples) -> None:
         """Add rows that were checked and reduced."""
         weighted = samples.weights is not None and bool((samples.weights != 1.0).any())
-        with self._lock:
+        with self._lock.alone():
             if self._engine is None:
                 self._hold(samples)
             else:
@@ -75,18 +76,20 @@ class State:
         bandwidth = Bandwidth(found.value, found.kind, first_rows=first_rows)
         return dataclasses.replace(config, bandwidth=bandwidth)
 
-    def current(self) -> tuple[Engine, StreamConfig]:
-        """The engine, or one for the rows held back."""
-        with self._lock:
+    @contextmanager
+    def current(self) -> Iterator[tuple[Engine, StreamConfig]]:
+        """The engine, or one for the rows held back; nobody changes it meanwhile."""
+        with self._lock.alone():
             if self._engine is not None:
-                return self._engine, self.config
+                yield self._engine, self.config
+                return
             if not self._held:
                 raise ValueError("the accumulator holds no rows yet; call update first")
             rows = _joined(self._held)
             config = self._with_median(rows, first_rows=False)
-        engine = self._make_engine(config)
-        _feed(engine, rows, self.n_threads)
-        return engine, config
+            engine = self._make_engine(config)
+            _feed(engine, rows, self.n_threads)
+            yield engine, config
 
     def known_engine(self, what: str) -> Engine:
         """The engine, for what needs one bandwidth for ever."""
@@ -109,9 +112,9 @@ class State:
                 "features must be the same to merge, got states written by versions of ckce that "
                 "compute them differently"
             )
-        with other._lock:
+        with other._lock.alone():
             sums, theirs = other.known_engine("merging").state(), other.contents
-        with self._lock:
+        with self._lock.alone():
             mine = self.contents
             twice = sorted(mine.shards & theirs.shards)
             if twice:
@@ -124,7 +127,7 @@ class State:
 
     def reset(self) -> None:
         """Forget all rows, and a bandwidth that came from them."""
-        with self._lock:
+        with self._lock.alone():
             self.contents = self.contents.without_rows(self.contents.shard_id)
             if self.config.bandwidth.first_rows:
                 self.change(config=without_bandwidth(self.config), kept=self.contents.kept.fresh())
@@ -137,7 +140,7 @@ class State:
 
     def copy(self) -> State:
         """The same rows, independent of these."""
-        with self._lock:
+        with self._lock.alone():
             twin = State(self.contents, self.n_threads)
             twin._held = list(self._held)
             if self._engine is not None:
@@ -147,7 +150,7 @@ class State:
 
     def encode(self) -> Iterator[bytes | memoryview]:
         """The bytes of a file, piece by piece."""
-        with self._lock:
+        with self._lock.alone():
             contents, held, engine = self.contents, self._held, self._engine
             state = None if engine is None or engine.rows() == 0 else engine.state()
         rows, sums = _joined(held) if held else None, {}
@@ -180,12 +183,17 @@ class State:
             raise ValueError("sums without rows, or rows without sums")
         self._engine.restore(sums, rows, self.n_threads)
 
+    def sums(self) -> NDArray[np.float64]:
+        """All rows as one vector."""
+        with self._lock.alone():
+            return self.known_engine("sums").sums()
+
     def add_sums(self, sums: Any) -> None:
         """Add the rows that a vector of sums stands for."""
-        engine = self.known_engine("add_sums")
         vector = np.ascontiguousarray(sums, dtype=np.float64)
         codec.check_sums(vector)
-        engine.add_sums(vector, self.n_threads)
+        with self._lock.alone():
+            self.known_engine("add_sums").add_sums(vector, self.n_threads)
 
 
 def _feed(engine: Engine, samples: Samples, n_threads: int) -> None:

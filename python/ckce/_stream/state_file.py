@@ -100,7 +100,10 @@ def decode(
     """Header and arrays of a state; `name` is what errors call it."""
     import hashlib
 
-    view = memoryview(data).cast("B")
+    try:
+        view = memoryview(data).cast("B")
+    except TypeError:
+        raise TypeError(f"{name} must be bytes, got {type(data).__name__}") from None
     _check_prefix(bytes(view[:_PREFIX]), len(view), name)
     if hashlib.sha256(view[:-_DIGEST]).digest() != view[-_DIGEST:]:
         raise ValueError(f"{name} is damaged: its SHA-256 checksum does not match its contents")
@@ -126,6 +129,8 @@ def decode(
 
 def read(path: str | os.PathLike[str]) -> bytes:
     """The bytes of a state file; a file that is none is refused before it is read whole."""
+    if not isinstance(path, (str, bytes, os.PathLike)):  # an integer would be an open file
+        raise TypeError(f"path must be a path, got {path!r}")
     mode = os.stat(path).st_mode
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # a folder is refused by its own name
         raise ValueError(f"{os.fsdecode(path)} must be a regular file: its length is checked first")
