@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -324,17 +325,55 @@ def test_fork_after_threads():
     assert run(FORKED) == [True, 0]
 
 
+HANDLED = """
+acc = ckce.CKCEAccumulator(n_classes=10, bandwidth=0.5, method=ckce.Fourier(100))
+y, q = sample(100_000, 10)
+acc.update(y, q)
+said = []
+
+def handler(*_):
+    for use in (acc.compute, acc.to_bytes, lambda: acc.update(y, q)):
+        try:
+            use()
+        except RuntimeError as error:
+            said.append(str(error))
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    said.append(os.waitpid(child, 0)[1])
+
+signal.signal(signal.SIGALRM, handler)
+for use in (lambda: acc.update(y, q), acc.evaluate):
+    said.clear()
+    while not said:
+        signal.setitimer(signal.ITIMER_REAL, 0.002)
+        use()
+    assert said[-1] == 0 and all("is at work in this thread" in words for words in said[:-1]), said
+    assert len(said) == 4 or use != acc.evaluate
+acc.update(y, q)
+print(json.dumps([acc.n_samples % 100_000, acc.compute() > 0]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers")
+def test_a_signal_handler_in_the_middle_of_a_call_is_refused():
+    """It would wait for ever for the call that it interrupts; a fork in it does not."""
+    assert run(HANDLED) == [0, True]
+
+
 UPDATED = """
 warnings.simplefilter("ignore")
 y, q = sample(20_000, 10)
 acc = ckce.CKCEAccumulator(n_classes=10, bandwidth=0.5, method=ckce.Fourier(100))
+acc.update(y, q)
+acc.evaluate()  # what it imports is imported
 stop = False
 
-def update():
+def use():
     while not stop:
-        acc.update(y, q)
+        acc.evaluate() if sys.argv[1] == "evaluate" else acc.update(y, q)
 
-busy = threading.Thread(target=update)
+busy = threading.Thread(target=use)
 busy.start()
 statuses = []
 for _ in range(6):
@@ -352,9 +391,10 @@ print(json.dumps(statuses))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_fork_while_another_thread_updates():
-    """The child works on the accumulator as it was between two updates."""
-    assert run(UPDATED) == [0] * 6
+@pytest.mark.parametrize("use", ["update", "evaluate"])
+def test_fork_while_another_thread_is_in_an_accumulator(use):
+    """The child works on the accumulator as it was between two calls."""
+    assert run(UPDATED, use) == [0] * 6
 
 
 AT_THE_END = """
@@ -379,6 +419,52 @@ print(json.dumps("end"), flush=True)
 def test_the_interpreter_ends_while_daemon_threads_compute(n):
     for _ in range(5):
         assert run(AT_THE_END, n) == "end"
+
+
+FIRST = """
+def work():
+    while True:  # its first call is the first of the process
+        ckce.estimate(y[:60], q[:60])
+
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+print(json.dumps("end"), flush=True)
+"""
+
+
+SLOW_BAR = """
+class Slow:
+    def write(self, text):
+        sum(range(300_000))  # the thread is often here when the interpreter ends
+        return len(text)
+    def flush(self):
+        pass
+    def isatty(self):
+        return True
+
+import tqdm
+tqdm.tqdm.monitor_interval = 0
+stderr, sys.stderr = sys.stderr, Slow()
+y, q = sample(8000, 3)
+
+def work():
+    while True:
+        ckce.ckce(y, q, method="exact", bandwidth=0.3, progress=True)
+
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+end = time.monotonic() + 0.7
+while time.monotonic() < end:
+    sum(range(100))
+sys.stderr = stderr
+print(json.dumps("end"), flush=True)
+"""
+
+
+@pytest.mark.parametrize("script", [FIRST, SLOW_BAR], ids=["first call", "progress"])
+def test_the_interpreter_ends_in_the_first_call_and_in_a_progress_bar(script):
+    for _ in range(8):
+        assert run(script) == "end"
 
 
 SPAWNED = """

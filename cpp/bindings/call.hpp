@@ -5,6 +5,9 @@
 
 #include <chrono>
 #include <thread>
+#ifdef __GLIBCXX__
+#include <cxxabi.h>
+#endif
 
 #include "core/base/parallel.hpp"
 
@@ -28,6 +31,10 @@ class WithoutGil {
     take();
     try {
       work();
+#ifdef __GLIBCXX__
+    } catch (const abi::__forced_unwind&) {
+      wait_for_the_end();
+#endif
     } catch (...) {
       give();
       throw;
@@ -38,14 +45,17 @@ class WithoutGil {
  private:
   // While the interpreter ends, Python (up to 3.13) ends a daemon thread that asks for the GIL, or
   // already waits, by unwinding it: through destructors, which cannot be unwound. The thread waits
-  // for the end of the process here instead; to leave the handler would abort. It asks with the
-  // state that it has: to look for one, as pybind11 does, needs an interpreter.
+  // for the end of the process instead; to leave the handler would abort. It asks with the state
+  // that it has: to look for one, as pybind11 does, needs an interpreter.
   void take() {
     try {
       PyEval_RestoreThread(state_);
     } catch (...) {
-      for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+      wait_for_the_end();
     }
+  }
+  [[noreturn]] static void wait_for_the_end() {
+    for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
   }
   void give() { state_ = PyEval_SaveThread(); }
 
@@ -61,7 +71,11 @@ auto run(int n_threads, const py::object& progress, Work work) {
     Parallel parallel(n_threads, [&no_gil, &progress](double fraction) {
       no_gil.with_gil([&progress, fraction] {
         if (PyErr_CheckSignals() != 0) throw Interrupted();
-        if (!progress.is_none()) progress(fraction);
+        if (progress.is_none()) return;
+        // Without C++ objects, whose destructors would need the GIL where Python ends the thread.
+        PyObject* done = PyObject_CallFunction(progress.ptr(), "d", fraction);
+        if (done == nullptr) throw Interrupted();
+        Py_DECREF(done);
       });
     });
     return work(parallel);

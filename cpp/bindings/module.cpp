@@ -1,3 +1,4 @@
+#include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
 #include <Eigen/Core>
@@ -26,6 +27,8 @@ static void bind_all(pybind11::module_& module) {
   // Eigen cuts products to the caches it finds; fixed sizes keep the bits the same everywhere.
   Eigen::setCpuCacheSizes(32 << 10, 512 << 10, 4 << 20);
   ckce::keep_freed_memory();
+  // pybind11 looks NumPy's functions up once, and a daemon thread must not end meanwhile.
+  pybind11::dtype::of<double>();
   module.attr("THREAD_DOUBLES") = ckce::kThreadDoubles;
   ckce::bind_input(module);
   ckce::bind_features(module);
