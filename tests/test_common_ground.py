@@ -323,8 +323,7 @@ def test_few_rows_are_refused_in_words():
     assert np.isnan(found.p_holm)
     assert found.to_dict()["difference"] is None
     assert found.sentence == (
-        "Too few rows to compare at equal predictions: 31 functions are balanced, which takes 155 "
-        "rows, and there are 100."
+        "Too few rows to compare at equal predictions: that takes 155 here, and there are 100."
     )
 
 

@@ -144,7 +144,7 @@ def test_a_model_against_itself(method):
     assert (pair.p_value, pair.p_holm, pair.verdict) == (1.0, 1.0, "not shown")
     assert c.names == c.best == ("a", "b")
     assert pair.sentence.startswith(
-        "At equal predictions no difference between a and b is shown (difference 0.0000,"
+        "At equal predictions no difference between a and b is shown (a minus b 0.0000,"
     )
     assert c.headline == "None of the 2 models is shown to be better calibrated than another one"
     assert [rail.name for rail in c.warnings] == []
@@ -205,9 +205,7 @@ def test_sentences():
     assert "None of the 3 models is shown to be better calibrated than another one" in str(strict)
     four = ckce.compare(Y, {**Q, "again": Q["good"]})
     assert four.best == ("again", "good")
-    assert four.headline == (
-        "No model is shown to be better calibrated than again and good, of 4 models"
-    )
+    assert four.headline == "The best calibrated of 4 models is not shown: it may be again or good"
     count = sum(pair.significant for pair in four.pairs)
     assert four.sentences[-1] == f"{count} of 6 pairs differ at equal predictions, at 5 % (Holm)."
 
@@ -617,3 +615,47 @@ def test_guard_rail_of_the_bandwidth():
     names = {rail.name for rail in ckce.compare(Y, {"good": Q["good"], "narrow": narrow}).warnings}
     assert "bandwidth" in names
     assert "bandwidth" not in {rail.name for rail in ckce.compare(Y, Q).warnings}
+
+
+@pytest.mark.parametrize("kind", ["mirror", "last digit"])
+def test_rounding_is_no_difference(kind):
+    """Its standard error is rounding, too, so a p-value would be anything."""
+    rng = np.random.default_rng(3)
+    for _ in range(10):
+        a = rng.dirichlet(np.ones(5), 600)
+        y, b = rng.integers(0, 5, 600), a * (1 + 2.2e-16 * rng.integers(-1, 2, a.shape))
+        if kind == "mirror":
+            y, b = np.full(600, 2), a[:, ::-1].copy()
+        (pair,) = ckce.compare(y, {"a": a, "b": b}, bandwidth=0.4).pairs
+        assert (pair.own_difference, pair.own_p_value, pair.verdict) == (0.0, 1.0, "not shown")
+        assert pair.p_value > 0.5
+
+
+def test_guard_rail_of_verdicts_that_the_own_miscalibration_contradicts():
+    """The better one where both predict is the worse one where only it predicts."""
+    rng = np.random.default_rng(0)
+    n = 4000
+    shared = rng.random(n) < 0.5
+    q = np.where(shared, rng.uniform(0.1, 0.3, n), rng.uniform(0.6, 0.9, n))
+    truth = np.where(shared, q, q - 0.45)  # a is right on the shared half only
+    a, b = q, np.where(shared, np.clip(q + 0.12, 0.0, 1.0), truth)
+    y = (rng.random(n) < truth).astype(int)
+    c = ckce.compare(y, {"a": a, "b": b})
+    assert c.pairs[0].better == "a"
+    (rail,) = (rail for rail in c.warnings if rail.name == "contrary")
+    off = {model.name: model.miscalibration for model in c.models}
+    assert f"miscalibration {off['a']:.4f} against {off['b']:.5f}" in rail.message
+    assert "contrary" not in rail_names(ckce.compare(Y, Q))
+
+
+def test_a_table_of_models_is_not_a_dict():
+    pandas = pytest.importorskip("pandas")
+    y = np.arange(60) % 2
+    table = pandas.DataFrame({"good": 0.1 + 0.8 * y, "over": np.linspace(0.1, 0.9, 60)})
+    with pytest.raises(
+        TypeError, match=r"got DataFrame; pass (\{name: .*\.columns\}) if each"
+    ) as caught:
+        ckce.compare(y, table)
+    advice = re.search(r"\{.*\}", str(caught.value))[0]
+    found = ckce.compare(y, eval(advice, {"y_prob": table}))  # the advice can be followed
+    assert set(found.names) == {"good", "over"}

@@ -25,7 +25,7 @@ from ckce._metrics.calibration_test import check_test, of_test, run_test
 from ckce._metrics.ckce import jackknife
 from ckce._metrics.ece import ece_estimate_of
 from ckce._metrics.estimate import Estimate, ckce_fields, estimate_and_solution
-from ckce._metrics.jkce import jkce_estimate_of
+from ckce._metrics.jkce import check_pairs, jkce_estimate_of
 from ckce._metrics.miscalibration import (
     Miscalibration,
     miscalibration_beside,
@@ -47,7 +47,7 @@ from ckce._problem import (
     part,
     progress_bar,
 )
-from ckce._results import standard_error
+from ckce._results import apart, standard_error
 
 
 @dataclass(frozen=True)
@@ -190,6 +190,7 @@ def compare(
         n_threads=settings.n_threads,
         groups=groups,
     )
+    check_pairs(next(iter(models.values())))
     partitions = check_segments(by, y_true, sample_weight)
     problems = shared_problems(models, settings)
     refuse_without_memory(problems.values())
@@ -291,7 +292,7 @@ def _pairs(
     both = list(combinations(ranked, 2))
     pairs = []
     for done, (a, b) in enumerate(both, 1):
-        difference = a.estimate.debiased - b.estimate.debiased
+        difference = apart(a.estimate.debiased, b.estimate.debiased)
         influence = a.estimate.influence - b.estimate.influence
         samples = a.problem.samples
         se = standard_error(influence, samples.weights, samples.groups)

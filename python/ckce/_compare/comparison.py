@@ -88,8 +88,8 @@ class GuardRail:
     Attributes
     ----------
     name : str
-        ``constant``, ``bandwidth``, ``rank_disagreement``, ``below_floor``, ``approximation`` or
-        ``few_rows``.
+        ``constant``, ``bandwidth``, ``rank_disagreement``, ``contrary``, ``below_floor``,
+        ``approximation`` or ``few_rows``.
     value : float
         The number that crossed the line.
     limit : float
@@ -185,8 +185,10 @@ class Comparison:
             return f"At equal predictions {best[0]} is better calibrated than {than}"
         if len(best) == count:
             return f"None of the {count} models is shown to be better calibrated than another one"
-        names = f"{', '.join(best[:-1])} and {best[-1]}" if len(best) > 1 else best[0]
-        return f"No model is shown to be better calibrated than {names}, of {count} models"
+        if len(best) == 1:
+            return f"No model of {count} is shown to be better calibrated than {best[0]}"
+        names = f"{', '.join(best[:-1])} or {best[-1]}"
+        return f"The best calibrated of {count} models is not shown: it may be {names}"
 
     @property
     def sentences(self) -> tuple[str, ...]:

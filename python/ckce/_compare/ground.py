@@ -20,7 +20,7 @@ from ckce import _core
 from ckce._input import Kernel, Samples
 from ckce._methods import Landmarks, choose_points, pool_of
 from ckce._problem import Bandwidth, Problem
-from ckce._results import standard_error
+from ckce._results import apart, standard_error
 
 POOL = 3000  # distinct predictions of all models together, among which landmarks are sought
 LARGEST_RANK = 100
@@ -145,7 +145,7 @@ class SolvedPair:
     @property
     def differences(self) -> tuple[float, ...]:
         """First minus second, of own CKCE and of the runs."""
-        return tuple(self.sign * (each.value_a - each.value_b) for each in self.grounds)
+        return tuple(self.sign * apart(each.value_a, each.value_b) for each in self.grounds)
 
     def own(self, errors: Sequence[float]) -> tuple[float, float]:
         """Difference of own CKCE, and its standard error."""

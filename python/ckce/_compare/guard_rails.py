@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from ckce._compare.comparison import ComparedModel, GuardRail
 from ckce._compare.verdict import CommonGround
+from ckce._results import number
 
 #: Largest share of a difference (or of its standard error) that the method may have added.
 ERROR_LIMIT = 0.1
@@ -32,6 +33,7 @@ def guard_rails(
         *_constant([model.name for model in models if model.constant]),
         *_bandwidths(bandwidth, own),
         *_rank_disagreement(models, pairs),
+        *_contrary(models, pairs),
         *_below_floor(models),
         *_approximation(pairs),
     ]
@@ -115,11 +117,35 @@ def _rank_disagreement(
     ]
 
 
+def _contrary(models: Sequence[ComparedModel], pairs: Sequence[CommonGround]) -> list[GuardRail]:
+    """Verdicts at equal predictions whose better model is more off where it predicts by itself."""
+    by_name = {model.name: model for model in models}
+    found = []
+    for pair in pairs:
+        if pair.better is None or pair.worse is None:
+            continue
+        better, worse = by_name[pair.better], by_name[pair.worse]
+        if better.miscalibration is None or worse.miscalibration is None:
+            continue
+        if better.miscalibration > worse.miscalibration:
+            found.append((better, worse, pair.share))
+    if not found:
+        return []
+    better, worse, share = min(found, key=lambda each: each[2])
+    more = f" (and {len(found) - 1} other pairs)" if len(found) > 1 else ""
+    text = (
+        f"{better.name} is better calibrated than {worse.name} at equal predictions, which are "
+        f"{100 * share:.0f} % of their variety, but over all of its own predictions it is off by more: "
+        f"miscalibration {number(better.miscalibration)} against {number(worse.miscalibration)}{more}"
+    )
+    return [GuardRail("contrary", float(len(found)), 0.0, text)]
+
+
 def _below_floor(models: Sequence[ComparedModel]) -> list[GuardRail]:
     below = {
         model.name: model.ckce / model.ckce_floor
         for model in models
-        if model.ckce_floor is not None and model.ckce < model.ckce_floor
+        if model.ckce_floor is not None and model.ckce < model.ckce_floor and not model.constant
     }
     if not below:
         return []

@@ -13,9 +13,14 @@ from ckce._problem import Problem, Settings, choose_by_loo, median_of, problem_o
 def check_models(y_true: Any, y_prob: Any, **options: Any) -> dict[str, Samples]:
     """Checked samples of every model, all of one shape."""
     if not isinstance(y_prob, Mapping):
+        hint = "use ckce.evaluate for one model"
+        if hasattr(y_prob, "columns"):
+            hint = (
+                "pass {name: y_prob[name] for name in y_prob.columns} if each column is a model's "
+                f"probability of the second class, or {hint}"
+            )
         raise TypeError(
-            f"y_prob must be a dict of predictions by model, got {type(y_prob).__name__}; use "
-            "ckce.evaluate for one model"
+            f"y_prob must be a dict of predictions by model, got {type(y_prob).__name__}; {hint}"
         )
     if len(y_prob) < 2:
         raise ValueError(

@@ -272,8 +272,8 @@ def _not_shown(found: CommonGround, pair: Pair, own: bool) -> str:
     )
     return (
         f"At equal predictions no difference between {found.first} and {found.second} is shown "
-        f"(difference {number(found.difference, form)}, {percent(found.level)} interval {ends}"
-        f"{adjusted})."
+        f"({found.first} minus {found.second} {number(found.difference, form)}, "
+        f"{percent(found.level)} interval {ends}{adjusted})."
     )
 
 
@@ -299,8 +299,8 @@ def _no_ground(found: CommonGround, pair: Pair, own: bool) -> str:
 
 def _too_few(found: CommonGround, pair: Pair, own: bool) -> str:
     return (
-        f"Too few rows to compare at equal predictions: {pair.balancing} functions are balanced, "
-        f"which takes {ROWS_PER_COLUMN * pair.balancing} rows, and there are {pair.n_samples:g}."
+        f"Too few rows to compare at equal predictions: that takes {ROWS_PER_COLUMN * pair.balancing} "
+        f"here, and there are {pair.n_samples:g}."
     )
 
 
