@@ -1,12 +1,17 @@
-"""Reliability diagrams: the numbers, the band, and that drawing changes nothing global."""
+"""Reliability diagrams: the numbers and the band; pictures, which cut nothing off and change nothing global."""
 
 import subprocess
 import sys
+import warnings
+from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import ckce
+from ckce._plots.pairs import matrix
+from ckce._plots.style import LETTERS, in_digits, round_numbers, short, shortened, square
 
 
 def sample(n=500, m=3, seed=0):
@@ -146,6 +151,151 @@ def test_nothing_is_cut_off(plt, models):
     assert len({line.get_color() for line in lines}) == models  # no colour twice
     bands = len(ax.collections) - models
     assert bands == (models if models <= 3 else 0)
+
+
+LONG = {
+    f"resnet50-imagenet21k-finetuned-cifar100-lr0.00{k:02d}-wd5e-4-seed{k:04d}-epoch200": 1 + k / 8
+    for k in range(20)
+}
+
+
+def many_models(n=200):
+    """Twenty models with names of 70 characters."""
+    y, q = sample(n)
+    return y, {name: q**k / (q**k).sum(axis=1, keepdims=True) for name, k in LONG.items()}
+
+
+@pytest.mark.parametrize("histogram", [True, False])
+@pytest.mark.parametrize("models", [1, 2, 8, 20])
+def test_long_names_stay_beside_the_axes(plt, models, histogram):
+    y, named = many_models()
+    named = dict(list(named.items())[:models])
+    ax = ckce.reliability_diagram(y, named).plot(histogram=histogram)
+    figure = ax.figure
+    assert not sticks_out(figure)
+    (legend,) = figure.legends
+    assert legend.get_window_extent().x0 >= ax.get_window_extent().x1
+    words = [text.get_text() for text in legend.get_texts()]
+    assert len(set(words)) == models
+    assert max(map(len, words)) <= LETTERS
+    assert ax.get_window_extent().width > 0.4 * 3.3 * figure.dpi  # the axes did not give way
+
+
+def test_more_names_than_axes_of_a_caller_hold_stand_beside_them(plt):
+    y, named = many_models()
+    _, axes = plt.subplots(1, 2, figsize=(9, 4))
+    ax = ckce.reliability_diagram(y, dict(list(named.items())[:8])).plot(axes[1])
+    ax.figure.canvas.draw()
+    assert ax.get_legend().get_window_extent().x0 >= ax.get_window_extent().x1
+
+
+def test_a_grid_of_many_models_has_room_for_its_legend(plt):
+    y, named = many_models()
+    axes = ckce.reliability_diagram(y, named, target="class_wise").plot()
+    assert not sticks_out(axes[0].figure)
+    assert axes[0].get_window_extent().height > 80
+
+
+@pytest.mark.parametrize("draw", ["plot", "plot_differences", "plot_pairs"])
+def test_comparisons_of_many_models_are_legible(plt, draw):
+    y, named = many_models()
+    comparison = ckce.compare(y, named)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of a layout that was not applied
+        ax = getattr(comparison, draw)()
+        figure = ax.figure
+        assert not sticks_out(figure)
+    assert max(figure.get_size_inches()) < 13
+    assert ax.get_window_extent().width > 200
+    if draw == "plot_differences":
+        assert len(ax.get_yticklabels()) == 19
+        assert ax.get_title(loc="left").startswith("19 of 190 pairs: neighbours in the ranking")
+
+
+def luminance(colour):
+    """As contrast is defined for pages (WCAG)."""
+    from matplotlib.colors import to_rgb
+
+    linear = [c / 12.92 if c <= 0.04 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
+    return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
+
+
+def test_numbers_of_pairs_contrast_with_their_cells(plt):
+    names = [f"model {k}" for k in range(12)]
+    strength = np.geomspace(1.5, 40, 66) * np.resize([1, -1], 66)
+    pairs = [
+        SimpleNamespace(first=a, second=b, z=(z,), difference=z / 10, significant=True, verdict="")
+        for (a, b), z in zip(combinations(names, 2), strength, strict=True)
+    ]
+    ax = matrix(names, pairs, None)
+    ax.figure.canvas.draw()
+    image, z = ax.images[0], ax.images[0].get_array()
+    assert len(ax.texts) == 132
+    for text in ax.texts:
+        column, row = text.get_position()
+        cell = luminance(image.cmap(image.norm(z[row, column])))
+        low, high = sorted([cell, luminance(text.get_color())])
+        assert (high + 0.05) / (low + 0.05) > 4
+        side = ax.transData.transform((1, 0)) - ax.transData.transform((0, 0))
+        assert text.get_window_extent().width < side[0]
+
+
+def test_short_names_stay_different():
+    assert short("a" * LETTERS) == "a" * LETTERS
+    assert short("abcdefgh", 5) == "ab\u2026gh"
+    middle = [f"{'a' * 40}{k}{'b' * 40}" for k in range(3)]
+    for names in (list(LONG), middle, [f"{'a' * 40}{'b' * k}{'c' * 40}" for k in (1, 2)]):
+        for most in (LETTERS, 18):
+            found = shortened(names, most)
+            assert list(found) == names
+            assert len(set(found.values())) == len(names)
+            assert max(map(len, found.values())) <= most + 4
+
+
+def test_ticks_are_round_and_differ():
+
+    def around(*x, low=0.0, high=0.0):
+        return square([(x, x, [each - low for each in x], [each + high for each in x])])
+
+    assert around(0.1, 0.9) == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1])
+    assert around(0.5) == around(0.01, low=0.1, high=0.6) == around(0.1, 0.9)
+    assert around(0.001, 0.083) == pytest.approx([0, 0.02, 0.04, 0.06, 0.08, 0.1])
+    assert around(0.91, 0.9999) == pytest.approx([0.9, 0.92, 0.94, 0.96, 0.98, 1])
+    narrowest = square([([0.01, 0.05], [0.01, 0.04], [0.0, -0.6], [0.02, 0.7])])
+    assert narrowest == pytest.approx([0, 0.01, 0.02, 0.03, 0.04, 0.05])
+    for low, high in ((0, 1e-4), (-3e-5, 1.2e-4), (0.1, 0.103), (-40, 700)):
+        ticks = round_numbers(low, high)
+        words = in_digits(ticks)
+        assert [float(w) for w in words] == pytest.approx(ticks, abs=1e-9 * (high - low))
+        assert len(set(words)) == len(words)
+    assert in_digits([0.0]) == ["0"]
+
+
+def rare(n=3000):
+    """Labels that are seldom 1, and twice their probabilities."""
+    rng = np.random.default_rng(0)
+    truth = rng.beta(1, 80, n)
+    return (rng.random(n) < truth).astype(int), np.minimum(2 * truth, 1)
+
+
+@pytest.mark.parametrize("target", ["top_label", 1])
+def test_a_rare_class_is_not_in_a_corner(plt, target):
+    y, p = rare()
+    diagram = ckce.reliability_diagram(y, p, target=target)
+    ax = diagram.plot()
+    (low, high), curve = ax.get_xlim(), diagram.curves[0]
+    assert (low, high) == ax.get_ylim()  # the diagonal is one
+    assert low < min(curve.confidence.min(), curve.frequency.min())
+    assert max(curve.confidence.max(), curve.frequency.max()) < high
+    assert np.ptp(curve.confidence) > 0.4 * (high - low)
+    assert ckce.reliability_diagram(*sample()).plot().get_xlim() == pytest.approx((-0.02, 1.02))
+
+
+def test_the_curve_of_a_rare_class_is_not_in_a_corner(plt):
+    ax = ckce.witness(*rare()).plot()
+    (low, high), line = ax.get_xlim(), ax.lines[-1].get_xdata()
+    assert (low, high) == ax.get_ylim()
+    assert np.ptp(line) > 0.4 * (high - low)
 
 
 @pytest.mark.parametrize("layout", [None, "tight", "constrained"])

@@ -287,6 +287,76 @@ def test_five_models_of_a_thousand_classes_fit_into_500_kB():
     assert "992 others" in page.html
 
 
+LONG = {
+    f"resnet50-imagenet21k-finetuned-cifar100-lr0.00{k:02d}-wd5e-4-seed{k:04d}-epoch200": 1 + k / 9
+    for k in range(9)
+}
+
+
+def test_many_models_with_long_names_fold():
+    models = {name: Q**k / (Q**k).sum(axis=1, keepdims=True) for name, k in LONG.items()}
+    found = ckce.report(Y, models, test=False, sensitivity=False)
+    html = found.html.split("</style>")[1].split("<details><summary>All numbers")[0]
+    assert Reader(found.html).open == []
+    titles = re.findall(r'<abbr title="(.*?)">(.*?)</abbr>', html)
+    assert dict(titles).keys() <= LONG.keys()
+    assert all(len(words) <= 32 for _, words in titles)
+    # Full names are in the table and in what is said to who points at them.
+    seen = re.sub(r'(title|aria-label)="[^"]*"|<title>.*?</title>|<table.*?</table>', "", html)
+    assert not any(name in seen for name in LONG)
+    assert all(f">{name}</th>" in html for name in LONG)
+    for section in ("comparison", "what-to-do-next", "reliability", "where-it-is-off", "classes"):
+        part = re.search(f'<section id="{section}">.*?</section>', html, re.S)[0]
+        assert part.count('<details class="more"><summary>5 more</summary>') == 1
+    assert "pairs differ at equal predictions" in html.split("<li>")[1]
+    assert 'class="more"' not in ckce.report(Y, MODELS, sensitivity=False).html
+
+
+def test_sensitivity_has_no_table_where_there_is_no_verdict():
+    close = {"a": Q, "b": Q**1.001 / (Q**1.001).sum(axis=1, keepdims=True)}
+    part = ckce.report(Y, close, test=False).html.partition('<section id="sensitivity">')[2]
+    assert "<table" not in part.partition("</section>")[0]
+    part = ckce.report(Y, MODELS, test=False).html.partition('<section id="sensitivity">')[2]
+    assert part.startswith("<h2>Sensitivity</h2><p>The verdict")
+    assert "<table" in part.partition("</section>")[0]
+
+
+def test_a_constant_model_is_nowhere_off():
+    constant = np.tile(np.bincount(Y) / len(Y), (len(Y), 1))
+    html = ckce.report(Y, {"q": Q, "constant": constant}, test=False, sensitivity=False).html
+    part = html.partition("<h3>constant</h3>")[2]
+    assert part.startswith("<p>The model makes one prediction, whatever the case.</p>")
+    assert html.count("The model makes one prediction") == 1
+    aside = np.tile([0.7, 0.1, 0.1, 0.1], (len(Y), 1))
+    part = ckce.report(Y, aside, test=False).html.partition('<section id="where-it-is-off">')[2]
+    assert "whatever the case. When it says" in part
+
+
+def test_a_rare_class_is_not_in_a_corner():
+    rng = np.random.default_rng(0)
+    truth = rng.beta(1, 80, 3000)
+    html = ckce.report((rng.random(3000) < truth).astype(int), truth, test=False).html
+    assert re.search(r"The axes go from 0\.9\d? to 1\.00?, where the predictions are", html)
+    assert "The axes go" not in ckce.report(Y, Q, test=False).html
+    diagrams = re.findall(r'<svg viewBox="0 0 312 .*?</svg>', html, re.S)
+    assert len(diagrams) == 2
+    for svg in diagrams:
+        curve = re.search(r'd="(M[^"]*)" class="curve', svg)[1]
+        across = [float(x) for x in re.findall(r"[ML]([\d.]+) ", curve)]
+        assert max(across) - min(across) > 100
+        assert all(46 <= x <= 296 for x in across)
+        for left, width in re.findall(r'<rect x="([\d.]+)" y="[\d.]+" width="([\d.]+)"', svg):
+            assert float(left) >= 46
+            assert float(left) + float(width) <= 296.2
+        words = re.findall(r'text-anchor="middle">([\d.]+)<', svg)
+        assert len(words) == len(set(words)) >= 3
+
+
+def test_small_ticks_differ():
+    words = re.findall(r'middle">([-\d.]+)<', str(pictures._scale(Axis(-3e-6, 1.1e-4, 4, 96))))
+    assert words == ["0.00000", "0.00005", "0.00010"]
+
+
 def test_arguments():
     with pytest.raises(TypeError, match="sensitivity must be True or False"):
         ckce.report(Y, Q, sensitivity=1)
@@ -353,6 +423,12 @@ def test_in_a_browser(browser, tmp_path, theme):
         sizes = tab.evaluate(_TEXT_SIZES)
         assert min(sizes) >= 9
         assert tab.evaluate(_CLIPPED) == []
+    # The table of models fits a laptop; elsewhere a shadow says that there is more.
+    for width, fits in ((1280, True), (800, False), (390, False)):
+        tab.set_viewport_size({"width": width, "height": 800})
+        table = tab.locator("#models .scroll")
+        assert table.evaluate("t => t.scrollWidth <= t.clientWidth") == fits
+        assert "gradient" in table.evaluate("t => getComputedStyle(t).backgroundImage")
     tab.emulate_media(media="print", color_scheme=theme)
     assert tab.evaluate(page_colour) == "rgb(255, 255, 255)"
     tab.emulate_media(media="screen", color_scheme=theme)

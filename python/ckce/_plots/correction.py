@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ckce._plots.style import BLUE, GREY, ORANGE, canvas, strength
+from ckce._plots.style import BLUE, GREY, INSIDE, ORANGE, canvas, short, square, strength
 from ckce._results import percent
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ def curve(shown: CorrectionCurve, label: str, ax: Axes | None) -> Axes:
     """Frequency against predicted probability, with its band, above the histogram."""
     with canvas((3.6, 3.7), ax) as (figure, given):
         ax = figure.add_subplot() if given is None else given
-        _draw(ax, shown)
-        ax.set_xlabel(f"Predicted probability of {label}", fontsize=9)
+        _draw(ax, shown, ticks_of([shown]))
+        ax.set_xlabel(f"Predicted probability of {short(label)}", fontsize=9)
         ax.set_ylabel("Frequency", fontsize=9)
         ax.legend(loc="upper left", handlelength=1.6, borderaxespad=0.2)
     return ax
@@ -36,8 +36,8 @@ def curves(shown: Sequence[CorrectionCurve], what: str) -> Any:
     with canvas((2.5 * columns + 0.4, 2.6 * rows + 0.4), None) as (figure, _):
         axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
         for ax, each in zip(axes.flat, shown, strict=False):
-            _draw(ax, each)
-            ax.set_title(f"{what} {each.name}".strip(), fontsize=9)
+            _draw(ax, each, ticks_of(shown))
+            ax.set_title(short(f"{what} {each.name}".strip()), fontsize=9)
         for ax in axes.flat[len(shown) :]:
             ax.set_visible(False)
         figure.supxlabel("Predicted probability", fontsize=9)
@@ -45,21 +45,27 @@ def curves(shown: Sequence[CorrectionCurve], what: str) -> Any:
     return axes.flat[: len(shown)]
 
 
-def _draw(ax: Axes, shown: CorrectionCurve) -> None:
+def ticks_of(shown: Sequence[CorrectionCurve]) -> list[float]:
+    """Those of axes that show all of these."""
+    return square((c.probability, c.frequency, c.low, c.high) for c in shown)
+
+
+def _draw(ax: Axes, shown: CorrectionCurve, ticks: list[float]) -> None:
     ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
     tallest = max(float(shown.histogram.max()), 1e-12)
     edges = np.linspace(0, 1, len(shown.histogram) + 1)
-    heights = _HEIGHT * shown.histogram / tallest
+    start, side = ticks[0], ticks[-1] - ticks[0]
+    heights = start + side * _HEIGHT * shown.histogram / tallest
     pale: Any = {"alpha": strength(ax, 0.3), "zorder": 0}
-    ax.stairs(heights, edges, fill=True, color=GREY, label="cases", **pale)
+    ax.stairs(heights, edges, baseline=start, fill=True, color=GREY, label="cases", **pale)
     low, high, frequency = (np.clip(x, 0, 1) for x in (shown.low, shown.high, shown.frequency))
     pale = {"alpha": strength(ax, 0.2), "zorder": 2}
     ax.fill_between(shown.probability, low, high, color=BLUE, linewidth=0, **pale)
     only: Any = {"marker": "o"} if len(shown.probability) == 1 else {}
     label = f"frequency, {percent(shown.level)} band"
     ax.plot(shown.probability, frequency, color=BLUE, zorder=3, label=label, **only)
-    ticks = np.linspace(0, 1, 6)
-    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xticks=ticks, yticks=ticks)
+    limits = (start - 0.02 * side, ticks[-1] + 0.02 * side)
+    ax.set(xlim=limits, ylim=limits, xticks=ticks, yticks=ticks)
     ax.set_box_aspect(1)
     ax.spines[["top", "right"]].set_visible(False)
     ax.tick_params(labelsize=8)
@@ -90,7 +96,9 @@ def arrows(shown: CorrectionArrows, ax: Axes | None) -> Axes:
             ax.annotate("", xy=b, xytext=a, arrowprops={**style, "mutation_scale": 8}, zorder=3)
         places = (("right", "top", -0.02), ("left", "top", -0.02), ("center", "bottom", 0.02))
         for label, place, (across, down, up) in zip(shown.labels, corners, places, strict=True):
-            ax.text(place[0], place[1] + up, str(label), ha=across, va=down, fontsize=9)
+            ax.text(
+                place[0], place[1] + up, short(str(label), INSIDE), ha=across, va=down, fontsize=9
+            )
         ax.set_aspect("equal")
         ax.set(xlim=(-0.08, 1.08), ylim=(-0.09, 0.95))
         ax.axis("off")

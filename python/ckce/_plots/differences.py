@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ckce._plots.style import BLUE, GREY, canvas
+from ckce._plots.style import BLUE, GREY, canvas, shortened, width_of
 from ckce._results import percent
 
 if TYPE_CHECKING:
@@ -14,9 +14,16 @@ if TYPE_CHECKING:
     from ckce._compare.verdict import CommonGround
 
 
+_ROWS = 30  # of pairs; the picture of more would be too high to read
+_LETTERS = 24  # of a name, of which a row has two
+
+
 def differences(pairs: Sequence[CommonGround], level: float, ax: Axes | None) -> Axes:
     """Worse minus better of each pair; grey where no difference is shown, empty where none can be."""
-    with canvas((5.6, 1.0 + 0.26 * len(pairs)), ax) as (figure, given):
+    every, pairs = len(pairs), _chosen(pairs)
+    names = shortened(dict.fromkeys(n for p in pairs for n in (p.first, p.second)), _LETTERS)
+    words = [_words(pair, names) for pair in pairs]
+    with canvas((3.8 + width_of(words), 1.0 + 0.26 * len(pairs)), ax) as (figure, given):
         ax = figure.add_subplot() if given is None else given
         ax.axvline(0, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
         for row, pair in enumerate(pairs):
@@ -37,17 +44,31 @@ def differences(pairs: Sequence[CommonGround], level: float, ax: Axes | None) ->
                 capsize=2.5,
                 zorder=3,
             )
-        ax.set_yticks(range(len(pairs)), [_words(pair) for pair in pairs])
+        ax.set_yticks(range(len(pairs)), words)
         ax.set_ylim(len(pairs) - 0.4, -0.6)
         ax.tick_params(axis="y", length=0)
         ax.spines[["top", "right", "left"]].set_visible(False)
         ax.grid(axis="y", color=GREY, alpha=0.2, linewidth=0.6)
         ax.set_axisbelow(True)
+        ax.locator_params(axis="x", nbins=6)
         ax.set_xlabel(f"Difference at equal predictions, {percent(level)} interval")
+        if len(pairs) < every:
+            note = f"{len(pairs)} of {every} pairs: neighbours in the ranking, the best first"
+            ax.set_title(note, fontsize=8, loc="left")
     return ax
 
 
-def _words(pair: CommonGround) -> str:
-    if pair.better is not None:
-        return f"{pair.worse} is worse than {pair.better}"
-    return f"{pair.first} - {pair.second}: {pair.verdict}"
+def _chosen(pairs: Sequence[CommonGround]) -> Sequence[CommonGround]:
+    """All of a few pairs; of many, those of neighbours: pairs come in the order of the ranking."""
+    if len(pairs) <= _ROWS:
+        return pairs
+    nearest = {pair.first: pair for pair in reversed(pairs)}
+    return list(reversed(nearest.values()))[:_ROWS]
+
+
+def _words(pair: CommonGround, names: Mapping[str, str]) -> str:
+    first, second = names[pair.first], names[pair.second]
+    if pair.better is None:
+        return f"{first} - {second}: {pair.verdict}"
+    better, worse = (first, second) if pair.better == pair.first else (second, first)
+    return f"{worse} is worse than {better}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ckce._plots.style import BLUE, GREY, ORANGE, background, canvas
+from ckce._plots.style import BLUE, GREY, ORANGE, background, canvas, shortened, width_of
 from ckce._results import percent
 
 if TYPE_CHECKING:
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 def forest(models: Sequence[ComparedModel | Segment], level: float, ax: Axes | None) -> Axes:
     """Models from the best (top) down: debiased value with interval, raw value, floor."""
-    with canvas((5.2, 0.9 + 0.26 * len(models)), ax) as (figure, given):
+    names = list(shortened(m.name for m in models).values())
+    with canvas((4.2 + width_of(names), 0.9 + 0.26 * len(models)), ax) as (figure, given):
         ax = figure.add_subplot() if given is None else given
         rows = np.arange(len(models))
         floors = [(m.ckce_floor, row) for row, m in enumerate(models) if m.ckce_floor is not None]
@@ -43,7 +44,7 @@ def forest(models: Sequence[ComparedModel | Segment], level: float, ax: Axes | N
             label=f"debiased, {percent(round(level, 4))} interval",
             zorder=4,
         )
-        ax.set_yticks(rows, [m.name for m in models])
+        ax.set_yticks(rows, names)
         ax.set_ylim(len(models) - 0.4, -0.6)
         ax.tick_params(axis="y", length=0)
         ax.spines[["top", "right", "left"]].set_visible(False)

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ckce._plots.style import GREY, background, canvas
+from ckce._plots.style import GREY, background, canvas, shortened, width_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ckce._compare.verdict import CommonGround
+
+
+_LETTERS = 24  # of a name
 
 
 def matrix(names: Sequence[str], pairs: Sequence[CommonGround], ax: Axes | None) -> Axes:
@@ -24,8 +27,9 @@ def matrix(names: Sequence[str], pairs: Sequence[CommonGround], ax: Axes | None)
     z, differences, significant = _squares(names, pairs)
     shown = np.where(significant, z, np.nan)
     limit = max(5.0, float(np.nanmax(np.abs(shown), initial=0.0)))
-    side = 1.8 + 0.42 * count
-    with canvas((side + 0.6, side), ax) as (figure, given):
+    words = list(shortened(names, _LETTERS).values())
+    cells, label = max(0.46 * count, 1.9), width_of(words)
+    with canvas((cells + label + 1.2, cells + 0.8 * label + 0.7), ax) as (figure, given):
         ax = figure.add_subplot() if given is None else given
         # A square root keeps small differences visible beside one of 50 standard errors.
         norm = FuncNorm((_root, _square), vmin=-limit, vmax=limit)
@@ -35,7 +39,7 @@ def matrix(names: Sequence[str], pairs: Sequence[CommonGround], ax: Axes | None)
         power = _power([pair.difference for pair in pairs if np.isfinite(pair.difference)])
         for row, column in np.argwhere(np.isfinite(z)):
             bold = bool(significant[row, column])
-            dark = _root(abs(z[row, column])) > 0.65 * _root(limit)
+            look: Any = {"fontweight": "bold", "color": _ink(image, z[row, column])} if bold else {}
             ax.text(
                 column,
                 row,
@@ -43,10 +47,9 @@ def matrix(names: Sequence[str], pairs: Sequence[CommonGround], ax: Axes | None)
                 ha="center",
                 va="center",
                 fontsize=6.5,
-                fontweight="bold" if bold else "normal",
-                color=("white" if dark else "black") if bold else GREY,
+                **look,
             )
-        _frame(ax, names)
+        _frame(ax, words)
         unit = f" in $10^{{-{power}}}$" if power else ""
         title = f"CKCE at equal predictions{unit}\nrow minus column, coloured if shown"
         ax.set_title(title, fontsize=8, loc="left")
@@ -55,6 +58,12 @@ def matrix(names: Sequence[str], pairs: Sequence[CommonGround], ax: Axes | None)
         bar.set_label("difference / standard error", fontsize=8)
         bar.outline.set_visible(False)
     return ax
+
+
+def _ink(image: Any, value: float) -> str:
+    """Black or white, whichever is easier to read on the colour of a value."""
+    red, green, blue, _ = (part**2.2 for part in image.cmap(image.norm(value)))  # the light of each
+    return "black" if 0.21 * red + 0.72 * green + 0.07 * blue > 0.18 else "white"
 
 
 def _squares(

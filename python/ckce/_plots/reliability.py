@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ckce._plots.style import COLOURS, GREY, MARKERS, background, canvas
+from ckce._plots.style import (
+    COLOURS,
+    GREY,
+    HANDLE,
+    INSIDE,
+    LETTERS,
+    LINE,
+    MARKERS,
+    background,
+    canvas,
+    columns_of,
+    short,
+    shortened,
+    square,
+    width_of,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,6 +32,7 @@ if TYPE_CHECKING:
 
 FEW = 30  # samples of a bin below which their number is written beside the point
 _BANDS = 3  # curves; the bands of more hide one another
+_LEGEND = 6  # names inside the axes of a caller; more hide the curves
 _PANELS = 16  # of a grid
 _LOW = 0.27  # height of the histogram, as a share of that of the square above
 _GAP = 0.05  # between them
@@ -22,10 +40,13 @@ _GAP = 0.05  # between them
 
 def diagram(shown: ReliabilityDiagram, ax: Axes | None, *, histogram: bool, counts: bool) -> Axes:
     """One picture of one model or several."""
-    curves = shown.curves
-    many = len(curves) > _BANDS
-    width = 3.3 + (1.0 if many else 0.0)  # room for a legend beside
-    with canvas((width, 4.2 if histogram else 3.3), ax) as (figure, given):
+    many = len(shown.curves) > _BANDS
+    beside = ax is None and (many or any(len(curve.name) > INSIDE for curve in shown.curves))
+    curves = _renamed(shown.curves, LETTERS if beside else INSIDE)
+    height = 4.2 if histogram else 3.3
+    columns = -(-len(curves) // int(height / LINE))
+    room = columns * (HANDLE + width_of(c.name for c in curves)) if beside else 0.0
+    with canvas((3.3 + room, height), ax) as (figure, given):
         ax = figure.add_subplot() if given is None else given
         below = _split(figure, ax) if histogram else None
         for each in (ax, below):
@@ -38,12 +59,10 @@ def diagram(shown: ReliabilityDiagram, ax: Axes | None, *, histogram: bool, coun
             _draw_curve(ax, curve, look, counts and not many, band=not many)
             if below is not None:
                 _draw_histogram(below, curve, look[0], filled=len(curves) == 1)
-        ticks = np.linspace(0, 1, 6)
-        ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xticks=ticks, yticks=ticks)
-        ax.set_box_aspect(1)
+        _square(ax, curves, 0.02)
         top = shown.target == "top label"
         ax.set_ylabel("Accuracy" if top else "Frequency", fontsize=9)
-        label = "Confidence" if top else f"Predicted probability of {shown.target}"
+        label = "Confidence" if top else f"Predicted probability of {short(shown.target)}"
         (ax if below is None else below).set_xlabel(label, fontsize=9)
         if below is not None:
             ax.tick_params(labelbottom=False)
@@ -51,10 +70,8 @@ def diagram(shown: ReliabilityDiagram, ax: Axes | None, *, histogram: bool, coun
             below.set_ylim(bottom=0)
             below.locator_params(axis="y", nbins=3)
             figure.align_ylabels([ax, below])
-        if many and given is None:
-            figure.legend(loc="outside right upper", handlelength=1.6)
-        elif len(curves) > 1 or curves[0].name != "model":
-            ax.legend(loc="best", handlelength=1.6, borderaxespad=0.2)
+        if len(curves) > 1 or curves[0].name != "model":
+            _legend(figure, (ax, below), beside, columns)
     return ax
 
 
@@ -75,6 +92,41 @@ def _split(figure: Any, ax: Axes) -> Axes:
     ax.set_anchor("S")
     below.set_anchor("N")
     return below
+
+
+def _renamed(curves: Sequence[ReliabilityCurve], most: int) -> list[ReliabilityCurve]:
+    names = shortened((curve.name for curve in curves), most)
+    return [replace(curve, name=names[curve.name]) for curve in curves]
+
+
+def _legend(figure: Any, axes: tuple[Axes, Axes | None], beside: bool, columns: int) -> None:
+    ax = axes[0]
+    if not beside and len(ax.get_legend_handles_labels()[0]) <= _LEGEND:
+        ax.legend(loc="best", handlelength=1.6, borderaxespad=0.2)
+        return
+    # What the squares leave of the width is room for the legend.
+    for each, anchor in zip(axes, ("SW", "NW"), strict=True):
+        if each is not None:
+            each.set_anchor(anchor)
+    if beside:
+        figure.legend(loc="outside right upper", handlelength=1.6, ncols=columns)
+    else:
+        place: Any = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "fontsize": 7}
+        ax.legend(handlelength=1.6, **place)
+
+
+def _square(ax: Axes, curves: Sequence[ReliabilityCurve], margin: float, steps: int = 5) -> None:
+    """Equal limits and ticks of both axes."""
+    ticks = ticks_of(curves, steps)
+    margin *= ticks[-1] - ticks[0]
+    limits = (ticks[0] - margin, ticks[-1] + margin)
+    ax.set(xlim=limits, ylim=limits, xticks=ticks, yticks=ticks)
+    ax.set_box_aspect(1)
+
+
+def ticks_of(curves: Iterable[ReliabilityCurve], steps: int = 5) -> list[float]:
+    """Those of axes that show these curves."""
+    return square(((c.confidence, c.frequency, c.low, c.high) for c in curves), steps)
 
 
 def _diagonal(ax: Axes) -> None:
@@ -128,7 +180,7 @@ def _draw_histogram(ax: Axes, curve: ReliabilityCurve, colour: str, *, filled: b
 def grid(shown: ReliabilityDiagram) -> Any:
     """Small multiples, a panel for each class; the ones farthest from the diagonal come first."""
     panels: dict[str, list[ReliabilityCurve]] = {}
-    for curve in shown.curves:
+    for curve in _renamed(shown.curves, LETTERS):
         panels.setdefault(curve.target, []).append(curve)
     every = len(panels)
     if every > _PANELS:
@@ -136,25 +188,29 @@ def grid(shown: ReliabilityDiagram) -> Any:
         panels = {of: panels[of] for of in worst[:_PANELS]}
     columns = min(4, len(panels))
     rows = -(-len(panels) // columns)
-    with canvas((1.7 * columns + 0.5, 1.75 * rows + 0.6), None) as (figure, _):
+    drawn = [curve for each in panels.values() for curve in each]
+    names = list(dict.fromkeys(curve.name for curve in drawn))
+    width = max(1.7 * columns + 0.5, HANDLE + width_of(names))
+    in_legend = columns_of(names, width)
+    above = LINE * -(-len(names) // in_legend) if len(names) > 1 else 0.0
+    height = 1.75 * rows + 0.6 + above
+    with canvas((width, height), None) as (figure, _):
         axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
         for ax, (of, curves) in zip(axes.flat, panels.items(), strict=False):
             _diagonal(ax)
             for k, curve in enumerate(curves):
                 look = (COLOURS[k % len(COLOURS)], MARKERS[k % len(MARKERS)])
                 _draw_curve(ax, curve, look, counts=False, band=len(curves) <= _BANDS)
-            ax.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04), xticks=(0, 0.5, 1), yticks=(0, 0.5, 1))
-            ax.set_box_aspect(1)
-            ax.set_title(of, fontsize=8)
+            _square(ax, drawn, 0.04, steps=3)
+            ax.set_title(short(of, INSIDE), fontsize=8)
         for ax in axes.flat[len(panels) :]:
             ax.set_visible(False)
         for ax in axes.flat[max(0, len(panels) - columns) : len(panels)]:
             ax.tick_params(labelbottom=True)
-        names = list(dict.fromkeys(curve.name for curve in shown.curves))
         note = f" ({_PANELS} of {every} classes, farthest from the diagonal)"
         figure.supxlabel("Predicted probability" + (note if every > _PANELS else ""), fontsize=9)
-        figure.supylabel("Frequency", fontsize=9)
+        figure.supylabel("Frequency", fontsize=9, y=0.5 * (1.0 - above / height))
         if len(names) > 1:
             handles, _ = axes[0, 0].get_legend_handles_labels()
-            figure.legend(handles, names, loc="outside upper center", ncols=min(4, len(names)))
+            figure.legend(handles, names, loc="outside upper center", ncols=in_legend)
     return axes.flat[: len(panels)]

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ckce._plots.style import COLOURS, MARKERS, canvas
+from ckce._plots.style import (
+    COLOURS,
+    HANDLE,
+    INSIDE,
+    LETTERS,
+    LINE,
+    MARKERS,
+    canvas,
+    shortened,
+    width_of,
+)
 
 if TYPE_CHECKING:
     from ckce._compare.curve import ShiftPoint
@@ -25,9 +35,13 @@ def panels(
     """Three axes: debiased CKCE, JKCE and ECE of each model over the shifts, with intervals."""
     if axes is not None and len(axes) != len(_PANELS):
         raise ValueError(f"axes must be three axes, got {len(axes)}")
-    many = len(points) > 4  # a legend for more hides the curves
-    with canvas((8.4 if many else 7.2, 2.5), None if axes is None else axes[0]) as (figure, _):
-        new = axes is None
+    new = axes is None
+    # A legend for more hides the curves.
+    beside = new and (len(points) > 4 or any(len(name) > INSIDE for name in points))
+    names = shortened(points, LETTERS if beside else INSIDE)
+    room = HANDLE + width_of(names.values()) if beside else 0.0
+    size = (7.2 + room, max(2.5, LINE * len(points)))
+    with canvas(size, None if axes is None else axes[0]) as (figure, _):
         if new:
             axes = figure.subplots(1, len(_PANELS), sharex=True)
         words = any(isinstance(shift, str) for shift in shifts)
@@ -40,7 +54,7 @@ def panels(
                     "markersize": 3.2,
                     "linewidth": 1.2,
                 }
-                ax.plot(x, [getattr(p, key) for p in row], label=name, **look)
+                ax.plot(x, [getattr(p, key) for p in row], label=names[name], **look)
                 if second is not None:
                     dashed = [getattr(p, second) for p in row]
                     ax.plot(x, dashed, color=look["color"], linewidth=0.9, linestyle="--")
@@ -50,7 +64,7 @@ def panels(
             _frame(ax, title, xlabel)
             if words:
                 ax.set_xticks(x, [str(shift) for shift in shifts], rotation=45, ha="right")
-        if many and new:
+        if beside:
             handles, labels = axes[0].get_legend_handles_labels()
             figure.legend(handles, labels, loc="outside right upper", handlelength=1.6)
         else:

@@ -1,13 +1,19 @@
-"""Colours, markers and the canvas of every picture."""
+"""Colours, markers, names, ticks and the canvas of every picture."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import numpy as np
     from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+    Numbers = Sequence[float] | NDArray[np.float64]
 
 # Okabe and Ito's colours first, which colour-blind readers distinguish too; the report has the same
 # ones in style.css. Fourteen models have fourteen colours.
@@ -17,6 +23,10 @@ COLOURS = (
 )
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h", "*", "d", "8")
 BLUE, ORANGE, GREY = COLOURS[0], COLOURS[1], "0.55"
+LETTERS = 32  # of a name in a picture
+INSIDE = 18  # of a name in a legend inside the axes
+LINE = 0.165  # inches of a line of a legend
+HANDLE = 0.45  # inches beside a name in a legend
 _STYLE: Any = {
     "font.size": 9,
     "axes.labelsize": 9,
@@ -50,6 +60,68 @@ def canvas(size: tuple[float, float], ax: Axes | None) -> Iterator[tuple[Any, Ax
         figure = ax.figure
     with mpl.rc_context(_STYLE):
         yield figure, ax
+
+
+def short(name: str, most: int = LETTERS) -> str:
+    """A long name without its middle; tables have all of it."""
+    head = most // 2
+    return name if len(name) <= most else f"{name[:head]}\u2026{name[head + 1 - most :]}"
+
+
+def shortened(names: Iterable[str], most: int = LETTERS) -> dict[str, str]:
+    """Short forms of names that stay different from one another."""
+    found = {name: short(name, most) for name in names}
+    if len(set(found.values())) < len(found):
+        ends = zip(min(found), max(found), strict=False)  # what these share, all share
+        shared = next((k for k, (a, b) in enumerate(ends) if a != b), len(min(found)))
+        start = max(0, shared - 5)  # the first digits of a number belong to it
+        found = {name: short(f"\u2026{name[start:]}", most) for name in found}
+    if len(set(found.values())) < len(found):
+        found = {name: f"{k}: {words}" for k, (name, words) in enumerate(found.items(), 1)}
+    return found
+
+
+def width_of(words: Iterable[str], size: float = 8) -> float:
+    """About how many inches the longest of them needs."""
+    return max(map(len, words), default=0) * 0.6 * size / 72
+
+
+def round_numbers(low: float, high: float, about: int = 5) -> list[float]:
+    """Multiples of 1, 2 or 5 times a power of ten from one at or below `low` to one at or above `high`."""
+    rough = (high - low) / about
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * k for k in (1, 2, 5, 10) if power * k >= 0.999 * rough)
+    return [
+        k * step for k in range(math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9) + 1)
+    ]
+
+
+def in_digits(ticks: Sequence[float]) -> list[str]:
+    """Ticks in words, with as many decimals as make them differ."""
+    step = min((b - a for a, b in pairwise(ticks)), default=1.0)
+    decimals = max(0, -math.floor(math.log10(step) + 1e-9))
+    return [f"{tick + 0.0:.{decimals}f}" for tick in ticks]
+
+
+def square(
+    curves: Iterable[tuple[Numbers, Numbers, Numbers, Numbers]], steps: int = 5
+) -> list[float]:
+    """Ticks of both axes of a diagram of probabilities: from 0 to 1, or where the curves are.
+
+    A curve is its x, y, and the ends of its band, of which the narrowest place is in sight. Curves
+    of a rare class would lie in a corner.
+    """
+    every: list[float] = []
+    for x, y, low, high in curves:
+        best = min(range(len(x)), key=lambda k: high[k] - low[k])
+        every += [*x, *y, low[best], high[best]]
+    start, end = max(0.0, float(min(every))), min(1.0, float(max(every)))
+    return round_numbers(*((start, end) if 0.0 < end - start < 0.5 else (0.0, 1.0)), steps)
+
+
+def columns_of(names: Sequence[str], width: float) -> int:
+    """Columns of a legend of this width, in inches."""
+    return max(1, min(len(names), int(width / (HANDLE + width_of(names)))))
 
 
 def background(ax: Axes) -> Any:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ckce._input import Samples, check_choice, check_level, check_samples, check_threads
 from ckce._metrics.ece import STRATEGIES, check_bins, scalar_bins
 from ckce._problem import one_vs_rest, top_label
-from ckce._results import Column, Said, Table, percent, quantile
+from ckce._results import Column, Said, Table, percent, wilson
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,18 +71,6 @@ class ReliabilityCurve:
         return float(np.average(self.frequency, weights=self.counts))
 
 
-def _wilson(
-    hits: NDArray[np.float64], weight: NDArray[np.float64], level: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Interval of a frequency that stays within [0, 1] and does not vanish at 0 and 1."""
-    z = quantile(level)
-    rate = hits / weight
-    centre = (rate + z**2 / (2 * weight)) / (1 + z**2 / weight)
-    spread = np.sqrt(np.maximum(rate * (1 - rate), 0.0) / weight + z**2 / (4 * weight**2))
-    half = z / (1 + z**2 / weight) * spread
-    return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
-
-
 def _curve(
     name: str, target: str, samples: Samples, bins: tuple[str, int], level: float, n_threads: int
 ) -> ReliabilityCurve:
@@ -106,7 +94,7 @@ def curve_of_bins(
     """The curve of a table of bins, whose columns are weight, sum of p, hits and rows."""
     kept = bins[:, 3] > 0
     weight, prob, hits, count = bins[kept].T
-    low, high = _wilson(hits, weight, level)
+    low, high = wilson(hits / weight, weight, level)
     return ReliabilityCurve(
         name=name,
         target=target,

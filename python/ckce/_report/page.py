@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
@@ -13,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from ckce._metrics.miscalibration import FINER, in_points
 from ckce._metrics.score_table import model_columns
+from ckce._plots import correction, reliability
+from ckce._plots.style import in_digits, shortened
 from ckce._report import pictures
-from ckce._report.where import where_section
+from ckce._report.where import one_prediction, where_section
 from ckce._results import (
     Column,
     Table,
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
     from ckce._results.attribution import Attribution
 
 # Nothing is fetched, and nothing runs but the script of this room.
+_FIRST = 4  # models in sight where there are more
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{}'"
 
 
@@ -55,6 +60,21 @@ class Story:
     def level(self) -> float:
         """Of the intervals."""
         return float(self.data["level"])
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """Short names of the models; the table has all of them."""
+        return shortened(model.name for model in self.models)
+
+    def named(self, name: str) -> str:
+        """A name of a model as HTML."""
+        return pictures.named(name, self.names[name])
+
+    def briefly(self, words: str) -> str:
+        """A sentence with short names, as HTML."""
+        long = [re.escape(name) for name, brief in self.names.items() if brief != name]
+        parts = re.split(f"({'|'.join(long)})", words) if long else [words]
+        return "".join(self.named(p) if p in self.names else harmless(p) for p in parts)
 
 
 def page(story: Story) -> str:
@@ -79,7 +99,7 @@ def page(story: Story) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>{harmless(data['title'])}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n"
-        f"<header><p>{harmless(data['title'])}</p>{subtitle}<h1>{harmless(data['headline'])}</h1>"
+        f"<header><p>{harmless(data['title'])}</p>{subtitle}<h1>{story.briefly(data['headline'])}</h1>"
         f"{lead}<p>{harmless(facts)}</p></header>\n{''.join(_sections(story))}</main>\n"
         f"<script>{script}</script>\n</body>\n</html>\n"
     )
@@ -90,10 +110,21 @@ def _section(title: str, *parts: str) -> str:
     return f'<section id="{name}"><h2>{title}</h2>{"".join(parts)}</section>\n'
 
 
+def _folded(parts: Sequence[str], start: str, end: str) -> str:
+    """The first of several parts, with the others behind a line that opens them."""
+    shown = f"{start}{''.join(parts[:_FIRST])}{end}" if parts else ""
+    if len(parts) <= _FIRST:
+        return shown
+    return (
+        f'{shown}<details class="more"><summary>{len(parts) - _FIRST} more</summary>'
+        f"{start}{''.join(parts[_FIRST:])}{end}</details>"
+    )
+
+
 def _sections(story: Story) -> Iterator[str]:
     several = len(story.models) > 1
     if several:
-        yield _section("Comparison", _sentences(story), _warnings(story.data))
+        yield _section("Comparison", _sentences(story), _warnings(story))
     yield _section("Models" if several else "Numbers", _table(story), _sizes(story))
     yield _section("What to do next", _advice(story))
     yield _forest(story)
@@ -105,15 +136,20 @@ def _sections(story: Story) -> Iterator[str]:
     if story.blames:
         yield _classes(story)
     if story.survey is not None:
-        yield _section(
-            "Sensitivity",
-            f"<p>{harmless(story.survey.sentence[:1].upper() + story.survey.sentence[1:])}.</p>",
-            pictures.heat_map(story.survey),
-            '<p class="note">Share of the differences shown above whose sign stays the same when '
-            "bandwidth and lambda are multiplied by these factors.</p>",
-        )
+        yield _sensitivity(story, story.survey)
     yield _section("How to read it", _guide(several, story.data["n_groups"]))
     yield _section("Reproduce", _reproduce(story.data))
+
+
+def _sensitivity(story: Story, survey: Sensitivity) -> str:
+    sentence = story.briefly(survey.sentence[:1].upper() + survey.sentence[1:])
+    note = (
+        '<p class="note">Share of the differences shown above whose sign stays the same when '
+        "bandwidth and lambda are multiplied by these factors.</p>"
+    )
+    shown = any(pair["better"] for pair in story.data["pairs"])
+    table = f"{pictures.heat_map(survey)}{note}" if shown else ""
+    return _section("Sensitivity", f"<p>{sentence}.</p>{table}")
 
 
 def _forest(story: Story) -> str:
@@ -144,10 +180,10 @@ def _size(story: Story, model: ComparedModel) -> str:
     if not rejected:
         return found.headline
     most = max(found.high, found.high - found.value)
-    points = in_points(most, found.two_classes)
+    points = in_points(most)
     return (
-        f"This sample cannot tell how large the miscalibration is: at most {number(most)} of Brier "
-        f"score{found.subject} ({points:.1f} points)."
+        f"This sample cannot tell how large the miscalibration is: at most {number(most)} of the "
+        f"Brier score{found.subject} ({points:.1f} points)."
     )
 
 
@@ -156,25 +192,31 @@ def _sizes(story: Story) -> str:
     if len(story.models) == 1:
         return ""
     sizes = [(model.name, _size(story, model)) for model in story.models]
-    items = "".join(
-        f"<li><b>{harmless(name)}</b>: {harmless(words)}</li>" for name, words in sizes if words
-    )
-    return f"<ul>{items}</ul>" if items else ""
+    items = [
+        f"<li><b>{story.named(name)}</b>: {harmless(size)}</li>" for name, size in sizes if size
+    ]
+    return _folded(items, "<ul>", "</ul>")
 
 
 def _where(story: Story) -> str:
     parts = []
+    every = [c for where in story.where.values() for c in (*where.curves, *where.classes)]
+    ticks = correction.ticks_of(every) if every else []
     for k, model in enumerate(story.models):
         if model.name in story.where:
-            name = f"<h3>{harmless(model.name)}</h3>" if len(story.models) > 1 else ""
-            parts.append(name + where_section(story.where[model.name], k % pictures.COLOURS))
+            name = f"<h3>{story.named(model.name)}</h3>" if len(story.models) > 1 else ""
+            where = story.where[model.name]
+            one = model.constant or (where.regions and where.regions[0].share == 1.0)
+            colour = k % pictures.COLOURS
+            shown = one_prediction(where) if one else where_section(where, colour, ticks)
+            parts.append(name + shown)
     return _section(
         "Where it is off",
         "<p>The regions of predictions where most is to be corrected, the worst first, and the "
         "frequencies of the labels as smooth functions of the prediction, without bins. The bands are "
         "simultaneous, so they are wider than those of single points; they hold where a frequency "
         "changes smoothly. Grey: where the cases are.</p>",
-        *parts,
+        _folded(parts, "", ""),
     )
 
 
@@ -194,11 +236,12 @@ def _segments(segments: Segments) -> str:
 
 
 def _reliability(story: Story) -> str:
-    figures = (
-        f"<figure><figcaption>{harmless(model.name)} <span>{lean(model)}</span></figcaption>"
-        f"{pictures.reliability(story.curves[model.name], k)}</figure>"
+    n, ticks = story.data["n_samples"], reliability.ticks_of(story.curves.values())
+    figures = [
+        f"<figure><figcaption>{story.named(model.name)} <span>{lean(model, n)}</span></figcaption>"
+        f"{pictures.reliability(story.curves[model.name], k, ticks)}</figure>"
         for k, model in enumerate(story.models)
-    )
+    ]
     narrow = (
         ""
         if story.data["n_groups"] is None
@@ -208,22 +251,29 @@ def _reliability(story: Story) -> str:
         "Reliability",
         "<p>The curve shows how often the predicted class was right, against the confidence in it. Each "
         "bin holds the same number of samples and has a band. Below the diagonal a model is overconfident. "
-        f"The histogram shows where the samples are.{narrow}</p>",
-        f'<div class="grid">{"".join(figures)}</div>',
+        f"The histogram shows where the samples are.{narrow}{_axes(ticks)}</p>",
+        _folded(figures, '<div class="grid">', "</div>"),
     )
+
+
+def _axes(ticks: Sequence[float]) -> str:
+    """That the axes are not those from 0 to 1."""
+    words = in_digits(ticks)
+    part = f" The axes go from {words[0]} to {words[-1]}, where the predictions are."
+    return part if ticks[-1] - ticks[0] < 0.9 else ""
 
 
 def _classes(story: Story) -> str:
-    figures = (
-        f"<figure><figcaption>{harmless(name)}</figcaption>{pictures.classes(name, blame)}</figure>"
+    figures = [
+        f"<figure><figcaption>{story.named(name)}</figcaption>{pictures.classes(name, blame)}</figure>"
         for name, blame in story.blames.items()
-    )
+    ]
     return _section(
         "Classes",
         "<p>CKCE is a sum over the classes. The bars show what each class adds. "
         f"{_swatch('over', 'predicted too often')} {_swatch('under', 'predicted too seldom')} Mean "
         "y - q is the frequency of a class minus its mean prediction.</p>",
-        f'<div class="grid">{"".join(figures)}</div>',
+        _folded(figures, '<div class="grid">', "</div>"),
     )
 
 
@@ -232,15 +282,17 @@ def _swatch(colour: str, words: str) -> str:
 
 
 def _sentences(story: Story) -> str:
-    items = "".join(f"<li>{harmless(sentence)}</li>" for sentence in story.sentences)
-    return f"<ul>{items}</ul>"
+    sentences = story.sentences
+    if len(sentences) > _FIRST:  # the last one is about all pairs
+        sentences = (sentences[-1], *sentences[:-1])
+    return _folded([f"<li>{story.briefly(words)}</li>" for words in sentences], "<ul>", "</ul>")
 
 
-def _warnings(data: dict[str, Any]) -> str:
+def _warnings(story: Story) -> str:
     return "".join(
         f'<div class="warning"><b>Caution, {harmless(rail["name"].replace("_", " "))}:</b> '
-        f"{harmless(rail['message'])}</div>"
-        for rail in data["warnings"]
+        f"{story.briefly(rail['message'])}</div>"
+        for rail in story.data["warnings"]
     )
 
 
@@ -249,11 +301,11 @@ def _advice(story: Story) -> str:
     if len(story.models) == 1:
         words = advice(story.models[0], n, story.level)
         return f"<p>{harmless(words[:1].upper() + words[1:])}.</p>"
-    items = "".join(
-        f"<li><b>{harmless(m.name)}</b>: {harmless(advice(m, n, story.level))}</li>"
+    items = [
+        f"<li><b>{story.named(m.name)}</b>: {harmless(advice(m, n, story.level))}</li>"
         for m in story.models
-    )
-    return f"<ul>{items}</ul>"
+    ]
+    return _folded(items, "<ul>", "</ul>")
 
 
 def _table(story: Story) -> str:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ckce._plots.style import in_digits, shortened
 from ckce._report.svg import Axis, Svg
 from ckce._results import form_of, harmless, in_words, number
 
@@ -39,13 +40,25 @@ def forest(
     margin = 0.03 * (max(ends) - min(ends))
     axis = Axis(min(ends) - margin, max(ends) + margin, 4, 96)
     form = form_of([m.ckce_debiased for m in models])
+    names = shortened(m.name for m in models)
     rows = [
-        f'<div class="row"><b>{harmless(m.name)}</b>'
+        f'<div class="row"><b>{named(m.name, names[m.name])}</b>'
         f'<div class="words">{harmless(_value(m, form))}</div>'
         f'<div class="strip">{_strip(m, axis, level, f"c{k % COLOURS}")}</div></div>'
         for k, m in zip(colours, models, strict=True)
     ]
-    return f'{"".join(rows)}<div class="row"><div class="strip">{_scale(axis)}</div></div>'
+    letters = max(map(len, names.values()))
+    return (
+        f'<div style="--letters:{letters}ch">{"".join(rows)}'
+        f'<div class="row"><div class="strip">{_scale(axis)}</div></div></div>'
+    )
+
+
+def named(full: str, words: str) -> str:
+    """Words in the place of a name, which they say when they are pointed at."""
+    if words == full:
+        return harmless(full)
+    return f'<abbr title="{harmless(full)}">{harmless(words)}</abbr>'
 
 
 def _value(m: ComparedModel | Segment, form: str) -> str:
@@ -80,35 +93,29 @@ def _strip(m: ComparedModel | Segment, axis: Axis, level: float, colour: str) ->
 def _scale(axis: Axis) -> Svg:
     svg = Svg(100, 22, "scale of CKCE", fluid=True)
     ticks = axis.ticks(4)
-    digits = max((len(f"{tick:.6g}".partition(".")[2]) for tick in ticks), default=0)
-    for tick in ticks:
-        svg.text(axis(tick), 15, f"{tick + 0.0:.{digits}f}", "middle")
+    for tick, words in zip(ticks, in_digits(ticks), strict=True):
+        svg.text(axis(tick), 15, words, "middle")
     return svg
 
 
-def reliability(curve: ReliabilityCurve, colour: int) -> Svg:
+def reliability(curve: ReliabilityCurve, colour: int, ticks: Sequence[float]) -> Svg:
     """Accuracy against confidence above the histogram of confidence."""
     style = f"c{colour % COLOURS}"
-    svg = Svg(300, 372, f"reliability diagram of {curve.name}")
-    x, y = Axis(0, 1, 40, 290), Axis(0, 1, 262, 12)
-    for tick in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0):
-        svg.line(x(tick), y(0), x(tick), y(1), "tick")
-        svg.line(x(0), y(tick), x(1), y(tick), "tick")
-        svg.text(x(0) - 6, y(tick) + 4, f"{tick:.1f}", "end")
-        svg.text(x(tick), 350, f"{tick:.1f}", "middle")
-    svg.line(x(0), y(0), x(1), y(1), "diagonal")
+    svg = Svg(312, 372, f"reliability diagram of {curve.name}")
+    x, y = Axis(ticks[0], ticks[-1], 46, 296), Axis(ticks[0], ticks[-1], 262, 12)
+    svg.square(x, y, ticks, below=350)
     _curve(svg, curve, x, y, style)
-    svg.text(46, 24, "accuracy")
+    svg.text(52, 24, "accuracy")
     _histogram(svg, curve, x, style)
-    svg.text(165, 368, f"confidence (n = {int(curve.counts.sum()):,})", "middle")
+    svg.text(171, 368, f"confidence (n = {int(curve.counts.sum()):,})", "middle")
     return svg
 
 
 def _curve(svg: Svg, curve: ReliabilityCurve, x: Axis, y: Axis, style: str) -> None:
     points = list(zip(curve.confidence.tolist(), curve.frequency.tolist(), strict=True))
     low, high = curve.low.tolist(), curve.high.tolist()
-    band = [(x(p[0]), y(h)) for p, h in zip(points, high, strict=True)]
-    band += [(x(p[0]), y(b)) for p, b in zip(reversed(points), reversed(low), strict=True)]
+    band = [(x(p[0]), y.cut(h)) for p, h in zip(points, high, strict=True)]
+    band += [(x(p[0]), y.cut(b)) for p, b in zip(reversed(points), reversed(low), strict=True)]
     svg.path(band, f"band {style}")
     svg.path([(x(c), y(f)) for c, f in points], f"curve {style}")
     total, last = int(curve.counts.sum()), (-99.0, 0.0)
@@ -120,7 +127,7 @@ def _curve(svg: Svg, curve: ReliabilityCurve, x: Axis, y: Axis, style: str) -> N
         svg.circle(x(c), y(f), 2.5 + 5 * (count / total) ** 0.5, f"dot {style}", words)
         # Numbers that would lie on the last one are left out, and none sticks out.
         if count < _FEW and (abs(x(c) - last[0]) > 28 or abs(y(f) - last[1]) > 12):
-            last, beyond = (x(c), y(f)), x(c) > 255
+            last, beyond = (x(c), y(f)), x(c) > 261
             side, anchor = (-6, "end") if beyond else (6, "start")
             svg.text(x(c) + side, y(f) + 12, f"n={count}", anchor, "tiny")
 
@@ -129,15 +136,15 @@ def _histogram(svg: Svg, curve: ReliabilityCurve, x: Axis, style: str) -> None:
     shares, total = curve.histogram.tolist(), int(curve.counts.sum())
     tallest, width = max(shares), 1 / len(shares)
     height = Axis(0, tallest, 336, 284)
-    for k, share in enumerate(shares):
-        left, right = x(k * width) + 0.5, x((k + 1) * width) - 0.5
+    for k, left, right in svg.columns(x, shares):
+        share = shares[k]
         words = (
             f"{round(share * total):,} samples with confidence {k * width:.2f} to "
             f"{(k + 1) * width:.2f}"
         )
         svg.rect(left, height(share), right - left, 336 - height(share), f"column {style}", words)
-    svg.line(x(0), 336, x(1), 336, "axis")
-    svg.text(34, 293, f"{tallest:.0%}", "end")
+    svg.line(x(x.low), 336, x(x.high), 336, "axis")
+    svg.text(40, 293, f"{tallest:.0%}", "end")
 
 
 def classes(name: str, blames: Attribution) -> str:

@@ -1,8 +1,9 @@
 """A few lines of SVG: shapes with classes, whose colours the page's style sheet gives."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
+from ckce._plots.style import in_digits, round_numbers
 from ckce._results import harmless
 
 
@@ -78,6 +79,22 @@ class Svg:
         steps = "L".join(f"{_n(x)} {_n(y)}" for x, y in points)
         self._add(f'path d="M{steps}"', style, "")
 
+    def square(self, x: "Axis", y: "Axis", ticks: Sequence[float], below: float) -> None:
+        """The grid and the diagonal of a picture of probabilities, and their ticks in words."""
+        for tick, words in zip(ticks, in_digits(ticks), strict=True):
+            self.line(x(tick), y(y.low), x(tick), y(y.high), "tick")
+            self.line(x(x.low), y(tick), x(x.high), y(tick), "tick")
+            self.text(x(x.low) - 6, y(tick) + 4, words, "end")
+            self.text(x(tick), below, words, "middle")
+        self.line(x(x.low), y(y.low), x(x.high), y(y.high), "diagonal")
+
+    def columns(self, x: "Axis", shares: Sequence[float]) -> Iterator[tuple[int, float, float]]:
+        """Number, left and right end of each column of a histogram from 0 to 1 that is in sight."""
+        for k in range(len(shares)):
+            left, right = max(k / len(shares), x.low), min((k + 1) / len(shares), x.high)
+            if left < right:
+                yield k, x(left) + 0.5, x(right) - 0.5
+
     def text(self, x: float, y: float, words: str, anchor: str = "start", style: str = "") -> None:
         """Words; `anchor` is start, middle or end."""
         place = f'x="{self._x(x)}" y="{_n(y)}" text-anchor="{anchor}"'
@@ -101,11 +118,12 @@ class Axis:
         share = (value - self.low) / (self.high - self.low)
         return self._start + share * (self._end - self._start)
 
+    def cut(self, value: float) -> float:
+        """Where a value is, or the end that it is beyond."""
+        return self(min(max(value, self.low), self.high))
+
     def ticks(self, about: int = 5) -> list[float]:
         """Round numbers inside the interval."""
-        rough = (self.high - self.low) / about
-        power = 10.0 ** math.floor(math.log10(rough))
-        step = next(power * k for k in (1, 2, 5, 10) if power * k >= 0.999 * rough)
-        first = math.ceil(self.low / step - 1e-9)
-        last = math.floor(self.high / step + 1e-9)
-        return [k * step for k in range(first, last + 1)]
+        edge = 1e-9 * (self.high - self.low)
+        every = round_numbers(self.low, self.high, about)
+        return [tick for tick in every if self.low - edge <= tick <= self.high + edge]

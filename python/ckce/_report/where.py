@@ -7,34 +7,43 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from ckce._plots.style import INSIDE, short
 from ckce._report.svg import Axis, Svg
 from ckce._results import harmless, percent
 
 if TYPE_CHECKING:
     from ckce._metrics.views import CorrectionArrows, CorrectionCurve, Where
 
-_SIDE, _TALL = 290.0, 318.0
-_LETTERS = 18  # of a class at a corner
+_TALL = 318.0
 _HISTOGRAM = 0.2  # its height, as a share of the square
 _CORNERS = ((20.0, 258.0), (280.0, 258.0), (150.0, 258.0 - 130.0 * math.sqrt(3.0)))
 
 
-def where_section(where: Where, colour: int) -> str:
+def where_section(where: Where, colour: int, ticks: Sequence[float]) -> str:
     """Regions in words, then the pictures of one model."""
     style = f"c{colour}"
     figures = [
-        _figure(_title(where, each.name), curve(each, style), each.level) for each in where.curves
+        _figure(_title(where, each.name), curve(each, style, ticks), each.level)
+        for each in where.curves
     ]
     if where.arrows is not None:
         figures.insert(0, _figure("all three classes", arrows(where.arrows, style), None))
     figures += [
-        _figure(f"class {each.name}", curve(each, style), each.level) for each in where.classes
+        _figure(f"class {short(each.name)}", curve(each, style, ticks), each.level)
+        for each in where.classes
     ]
     return f'{where._repr_html_()}<div class="grid">{"".join(figures)}</div>'
 
 
+def one_prediction(where: Where) -> str:
+    """A model that always predicts the same has one region at most, and no curve."""
+    lines = zip(where.lines, where.regions, strict=True)
+    off = "".join(f" {line}" for line, region in lines if region.shown)
+    return f"<p>The model makes one prediction, whatever the case.{harmless(off)}</p>"
+
+
 def _title(where: Where, name: str) -> str:
-    return f"class {name}" if where.two_classes else f"the {name}"
+    return f"class {short(name)}" if where.two_classes else f"the {name}"
 
 
 def _figure(title: str, picture: Svg, level: float | None) -> str:
@@ -48,23 +57,16 @@ def _figure(title: str, picture: Svg, level: float | None) -> str:
     )
 
 
-def curve(shown: CorrectionCurve, style: str) -> Svg:
+def curve(shown: CorrectionCurve, style: str, ticks: Sequence[float]) -> Svg:
     """Frequency against probability with its band, over the histogram."""
-    svg = Svg(_SIDE + 10, _TALL, f"smooth reliability curve: {shown.name}")
-    x, y = Axis(0, 1, 36, _SIDE), Axis(0, 1, 270, 12)
-    for tick in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0):
-        svg.line(x(tick), y(0), x(tick), y(1), "tick")
-        svg.line(x(0), y(tick), x(1), y(tick), "tick")
-        svg.text(x(0) - 6, y(tick) + 4, f"{tick:.1f}", "end")
-        svg.text(x(tick), 286, f"{tick:.1f}", "middle")
-    shares, width = shown.histogram.tolist(), 1 / len(shown.histogram)
-    top = max([*shares, 1e-12])
-    for k, share in enumerate(shares):
-        if share > 0.0:
-            height = _HISTOGRAM * share / top
-            left, right = x(k * width) + 0.5, x((k + 1) * width) - 0.5
-            svg.rect(left, y(height), right - left, y(0) - y(height), "cases")
-    svg.line(x(0), y(0), x(1), y(1), "diagonal")
+    svg = Svg(312, _TALL, f"smooth reliability curve: {shown.name}")
+    x, y = Axis(ticks[0], ticks[-1], 46, 296), Axis(ticks[0], ticks[-1], 270, 12)
+    shares = shown.histogram.tolist()
+    height = Axis(0, max([*shares, 1e-12]), 0, _HISTOGRAM * (270 - 12))
+    for k, left, right in svg.columns(x, shares):
+        if shares[k] > 0.0:
+            svg.rect(left, 270 - height(shares[k]), right - left, height(shares[k]), "cases")
+    svg.square(x, y, ticks, below=286)
     points = list(
         zip(
             shown.probability.tolist(),
@@ -79,12 +81,12 @@ def curve(shown: CorrectionCurve, style: str) -> Svg:
         svg.line(x(p), y(low), x(p), y(high), f"whisker {style}")
         svg.circle(x(p), y(f), 5, f"dot {style}")
     else:
-        band = [(x(p), y(high)) for p, _, _, high in points]
-        band += [(x(p), y(low)) for p, _, low, _ in reversed(points)]
+        band = [(x(p), y.cut(high)) for p, _, _, high in points]
+        band += [(x(p), y.cut(low)) for p, _, low, _ in reversed(points)]
         svg.path(band, f"band {style}")
         svg.path([(x(p), y(f)) for p, f, _, _ in points], f"curve {style}")
     _hover(svg, points, x, y, style)
-    svg.text((x(0) + x(1)) / 2, 306, f"predicted probability (n = {shown.n_samples:,})", "middle")
+    svg.text(171, 306, f"predicted probability (n = {shown.n_samples:,})", "middle")
     return svg
 
 
@@ -92,16 +94,16 @@ def _hover(
     svg: Svg, points: Sequence[tuple[float, float, float, float]], x: Axis, y: Axis, style: str
 ) -> None:
     """Strips that say what the curve is there; the mark in each shows while it is pointed at."""
-    middles = [x(0), *((x(a[0]) + x(b[0])) / 2 for a, b in pairwise(points))]
-    ends = [*middles[1:], x(1)]
+    middles = [x(x.low), *((x(a[0]) + x(b[0])) / 2 for a, b in pairwise(points))]
+    ends = [*middles[1:], x(x.high)]
     for (p, f, low, high), left, right in zip(points, middles, ends, strict=True):
         words = f"says {p:.3f}, is {f:.3f} ({low:.3f} to {high:.3f})"
-        svg.strip(left, y(1), right - left, y(0) - y(1), (x(p), y(f)), style, words)
+        svg.strip(left, 12, right - left, 270 - 12, (x(p), y(f)), style, words)
 
 
 def arrows(shown: CorrectionArrows, style: str) -> Svg:
     """The simplex of three classes, its corners the classes."""
-    svg = Svg(_SIDE + 10, _TALL - 18, "corrections on the simplex of three classes")
+    svg = Svg(300, _TALL - 18, "corrections on the simplex of three classes")
     for t in (0.2, 0.4, 0.6, 0.8):
         for a, b, c in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
             (x1, y1), (x2, y2) = _mix(t, a, b), _mix(t, a, c)
@@ -122,17 +124,12 @@ def arrows(shown: CorrectionArrows, style: str) -> Svg:
         x1, y1 = _place(start)
         svg.circle(x1, y1, 3 + 5 * math.sqrt(share / most), "cases", words)
         svg.arrow(x1, y1, *_place(end), f"arrow {style}" if sure else "arrow pale")
-    names = [_short(str(label)) for label in shown.labels]
+    names = [short(str(label), INSIDE) for label in shown.labels]
     svg.text(_CORNERS[0][0] - 10, 276, names[0], "start")
     svg.text(_CORNERS[1][0] + 10, 276, names[1], "end")
     svg.text(_CORNERS[2][0], _CORNERS[2][1] - 8, names[2], "middle")
     svg.text(150, 294, f"n = {shown.n_samples:,}", "middle")
     return svg
-
-
-def _short(name: str) -> str:
-    """A name that leaves room for the others."""
-    return name if len(name) <= _LETTERS else f"{name[: _LETTERS - 1]}\u2026"
 
 
 def _place(q: Sequence[float]) -> tuple[float, float]:
