@@ -272,6 +272,12 @@ def test_states(run):
     assert "all.ckce" in err
 
 
+def test_a_state_counts_once(run):
+    write_files()
+    run("stream preds.npz -o a.ckce")
+    assert run("merge a.ckce ./a.ckce") == (2, "", "ckce: error: each file must be given once\n")
+
+
 def test_states_on_landmarks(run):
     write_files()
     np.savez("first.npz", probs=Q[:70], labels=Y[:70])
@@ -880,12 +886,16 @@ WRONG = [
     ("stream logits.npz -o a.ckce", 1, "pass --input logits if these are logits"),
     ("merge preds.npz", 1, "preds.npz must be a state file .* that ckce stream has written"),
     ("merge nothing.ckce", 1, "nothing.ckce"),
+    ("score --shards preds.npz ./preds.npz", 2, "each file must be given once"),
+    ("stream preds.npz preds.npz -o a.ckce", 2, "each file must be given once"),
     (
         "report preds.npz -o nowhere/page.html",
         1,
         "the folder .*nowhere of nowhere/page.html does not exist; make it",
     ),
     ("report preds.npz -o folder", 1, "folder is a directory; name a file in it"),
+    ("report preds.npz -o page.pdf", 2, "must end in .html or .htm, got 'page.pdf'"),
+    ("demo -o page.png", 2, "must end in .html or .htm, got 'page.png'"),
     ("report preds.npz -o new/", 1, "path must name a file, got 'new/'"),
     ("report preds.npz --output=", 1, "path must name a file, got ''"),
     ("report preds.npz -o gone/..", 1, "path must name a file, got 'gone/..'"),
@@ -1212,11 +1222,25 @@ def test_lines_break_at_words(tmp_path):
     np.savez(tmp_path / "p.npz", probs=Q, labels=Y)
     np.savez(tmp_path / "sharp.npz", probs=SHARP, labels=Y)
     whole = str(ckce.evaluate(Y, Q)).split()
-    for line in ("score p.npz", "compare p.npz sharp.npz", "score p.npz --probs nothing"):
+    for line in (
+        "score p.npz",
+        "score p.npz --where",
+        "compare p.npz sharp.npz",
+        "score p.npz --probs nothing",
+        "demo",
+    ):
         shown = on_a_terminal(tmp_path, line, COLUMNS="50", NO_COLOR="1")
         assert all(len(each) <= 50 for each in shown.splitlines() if "|" not in each), shown
         if line == "score p.npz":
             assert shown.split() == ["p.npz", *whole]
+
+
+def test_help_fits_into_80_columns(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    for command in ("", "score", "compare", "report", "plot", "stream", "merge", "demo"):
+        code, out, err = run(f"{command} --help")
+        assert (code, err) == (0, "")
+        assert max(map(len, out.splitlines())) <= 80
 
 
 def test_a_file_of_several_models_is_that_for_every_command(run):

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 import ckce
+from ckce._plots.differences import differences
 from ckce._plots.pairs import matrix
-from ckce._plots.style import LETTERS, in_digits, round_numbers, short, shortened, square
+from ckce._plots.style import in_digits, round_numbers, square
+from ckce._results import LETTERS, short, shortened
 
 
 def sample(n=500, m=3, seed=0):
@@ -351,6 +353,40 @@ def test_a_grid_of_many_classes_shows_the_worst(plt):
 def test_small_bins_are_labelled(plt):
     ax = ckce.reliability_diagram([0, 1, 1], [0.1, 0.6, 0.9], target=1, n_bins=3).plot()
     assert [text.get_text() for text in ax.texts] == ["1", "1", "1"]
+
+
+def test_headings():
+    y, q = sample()
+    for target, words in (("top_label", "the top label"), (1, "class 1")):
+        diagram = ckce.reliability_diagram(y, q, target=target)
+        assert repr(diagram).startswith(f"reliability of {words}, quantile bins\n")
+
+
+def test_numbers_of_small_bins_do_not_overlap(plt):
+    y, q = sample(279)
+    ax = ckce.reliability_diagram(y, q).plot()
+    ax.figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert len(boxes) >= 3
+    assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
+
+
+def test_the_band_of_one_bin_is_a_line(plt):
+    y, _ = sample()
+    diagram = ckce.reliability_diagram(y, np.tile(np.bincount(y) / len(y), (len(y), 1)))
+    (curve,) = diagram.curves
+    ax = diagram.plot()
+    ax.figure.canvas.draw()
+    (low, high) = ax.collections[0].get_segments()[0][:, 1]
+    assert (low, high) == (curve.low[0], curve.high[0])
+
+
+def test_a_difference_that_is_not_shown_says_why(plt):
+    pair = {"first": "a", "second": "b", "difference": 0.2, "better": None, "verdict": "not shown"}
+    clear, beside = (SimpleNamespace(**pair, low=low, high=0.3, p_holm=0.11) for low in (-0.1, 0.1))
+    ax = differences([clear, beside], 0.95, None)
+    words = [label.get_text() for label in ax.get_yticklabels()]
+    assert words == ["a - b: not shown", "a - b: not shown (p = 0.11)"]
 
 
 def test_display(plt):

@@ -8,6 +8,8 @@ import shutil
 from html import unescape
 from html.parser import HTMLParser
 from importlib.resources import files
+from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -258,7 +260,8 @@ def test_the_headline_is_in_units_of_the_brier_score():
     found = ckce.miscalibration(y, off)
     assert found.shown
     page = ckce.report(y, off, test=False)
-    assert f'<p class="lead">{found.headline} Errors finer' in page.html
+    html = page.html.replace("\N{NO-BREAK SPACE}", " ")
+    assert f'<p class="lead">{found.headline} Errors finer' in html
     both = ckce.report(y, {"off": off, "q": q}, sensitivity=False)
     assert "<li><b>off</b>: Perfect recalibration would lower the Brier score by" in both.html
     few = ckce.report(y[:40], q[:40], test=False)
@@ -330,6 +333,72 @@ def test_a_constant_model_is_nowhere_off():
     aside = np.tile([0.7, 0.1, 0.1, 0.1], (len(Y), 1))
     part = ckce.report(Y, aside, test=False).html.partition('<section id="where-it-is-off">')[2]
     assert "whatever the case. When it says" in part
+
+
+def test_ranks_are_drawn_once():
+    order = np.argsort(-Q, axis=1)
+    y = np.argmax(order == Y[:, None], axis=1)
+    ranks = [f"rank {k}" for k in range(1, 5)]
+    ranked = np.take_along_axis(Q, order, axis=1)
+    page = ckce.report(np.array(ranks)[y], ranked, labels=ranks, test=False)
+    titles = re.findall("<figcaption>(.*?) <", page.html.partition('id="where-it-is-off"')[2])
+    most = ("predicted", "second most probable", "third most probable")
+    assert titles[:4] == [*(f"the {words} class" for words in most), "rank 4"]
+    assert "class rank" not in page.html
+
+
+def test_a_number_keeps_its_unit():
+    page = ckce.report(Y, MODELS, sensitivity=False, title="a 5 % test")
+    seen, _, reproduce = page.html.partition('<section id="reproduce">')
+    assert "95\N{NO-BREAK SPACE}% interval" in seen
+    assert re.findall(r"\d %", seen.partition("<h1>")[2]) == []
+    assert "\N{NO-BREAK SPACE}" not in reproduce
+    assert json_of(page.html) == page.data
+
+
+def test_names_break_behind_underscores():
+    models = {"model_of_honest_people": Q, "model_of_sharp_people": SHARP}
+    html = ckce.report(Y, models, test=False, sensitivity=False).html
+    for start in ("<h1>", "<tbody>", '<div class="row">', "<figcaption>"):
+        assert "model_<wbr>of_<wbr>" in html.partition(start)[2][:300]
+    # Nothing but text has them.
+    assert not re.search(r"<[^<>]*<wbr", html)
+
+
+def test_a_scale_has_more_than_one_number():
+    ends = {"ckce_low": -0.0004, "ckce_high": 0.0004, "ckce": 0.0, "ckce_floor": 0.0003}
+    model = SimpleNamespace(name="m", ckce_debiased=-0.0003, **ends)
+    scale = pictures.forest([model], 0.95).rpartition("<svg")[2]
+    assert scale.count("<text") >= 2
+    nothing = SimpleNamespace(**{**vars(model), "ckce_low": -7e-17, "ckce_high": 7e-17})
+    assert "(no sign)" in pictures.forest([nothing], 0.95)
+
+
+def test_numbers_of_small_bins_do_not_overlap():
+    rng = np.random.default_rng(0)
+    q = rng.dirichlet(np.ones(3), 279)
+    svg = str(drawn(rng.integers(0, 3, 279), q))
+    boxes = [
+        (float(x) - (28 if anchor == "end" else 0), float(y))
+        for x, y, anchor in re.findall(
+            r'<text x="([\d.]+)" y="([\d.]+)" text-anchor="(\w+)" class="tiny', svg
+        )
+    ]
+    assert len(boxes) >= 3
+    for (a, b), (c, d) in combinations(boxes, 2):
+        assert abs(a - c) >= 28 or abs(b - d) >= 12
+
+
+def test_the_band_of_one_bin_is_a_line():
+    svg = str(drawn(Y, np.tile(np.bincount(Y) / len(Y), (len(Y), 1))))
+    assert svg.count("whisker") == 1
+    assert 'class="band' not in svg
+    assert 'class="band' in str(drawn(Y, Q))
+
+
+def drawn(y, q):
+    curve = ckce.reliability_diagram(y, q, strategy="quantile").curves[0]
+    return pictures.reliability(curve, 0, [0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
 
 
 def test_a_rare_class_is_not_in_a_corner():

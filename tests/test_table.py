@@ -77,6 +77,30 @@ def test_a_narrow_window_shows_the_first_columns():
     assert "not shown here" not in table.text()
 
 
+def test_long_names_leave_room_for_numbers():
+    long = [f"organisation/model-of-70B-parameters-quantised-to-{k}-bits-instruct" for k in (4, 8)]
+    table = Table(COLUMNS, tuple(row(name, 0.1, 0.05, 0.2) for name in long))
+    for width in (80, 50):
+        header, *lines = table.lines(width)[:3]
+        assert "interval" in header
+        assert max(map(len, (header, *lines))) <= width
+        assert len({line.split()[0] for line in lines}) == 2
+        assert all("0.0500 to 0.2000" in line for line in lines)
+    for whole in (table.text(), table.text(200), table.html()):
+        assert all(name in whole for name in long)
+
+
+def test_an_interval_of_rounding_is_none():
+    # Of a model that always predicts the class frequencies.
+    lines = Table(COLUMNS, (row("a", -0.0004, -7e-17, 7e-17),)).lines()
+    assert "no sign" in lines[1]
+
+
+def test_names_in_html_may_be_broken():
+    html = Table(COLUMNS, (row("a_<b>", 0.1, 0.05, 0.2),)).html()
+    assert ">a_<wbr>&lt;b&gt;</th>" in html
+
+
 def test_columns_without_a_value_are_left_out():
     assert "share" not in Table(COLUMNS, (row("a", 0.1, 0.0, 0.2, share=None),)).text()
 
@@ -143,6 +167,7 @@ def test_facts():
         (0.0359, 0.059, "95 % interval 0.0359 to 0.0590"),
         (-0.01, 0.012, "95 % interval 0 to 0.0120: no sign of miscalibration"),
         (-0.05, -0.01, "no sign of miscalibration: the 95 % interval lies below 0"),
+        (-7e-17, 7e-17, "no sign of miscalibration: the 95 % interval lies below 0"),
         (math.nan, math.nan, "no interval"),
     ],
 )

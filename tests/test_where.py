@@ -162,7 +162,7 @@ def test_plots():
     plt = pytest.importorskip("matplotlib.pyplot")
     w = ckce.witness(*two(600))
     ax = w.plot()
-    assert ax.get_xlabel() == "Predicted probability of 1"
+    assert ax.get_xlabel() == "Predicted probability of class 1"
     line = next(each for each in ax.lines if len(each.get_xdata()) > 2)
     assert np.array_equal(line.get_ydata(), curve_of(w).frequency)
     w = ckce.witness(*many(600, 3))

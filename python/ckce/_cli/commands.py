@@ -20,6 +20,7 @@ from ckce._cli.parser import PICTURE, REPORT
 from ckce._cli.prices import announce
 from ckce._cli.reading import (
     Data,
+    check_different,
     check_numbered,
     check_twice,
     find,
@@ -35,9 +36,11 @@ from ckce._compare.comparison import table_of
 from ckce._input import is_standard_output, printable, write_file
 from ckce._input.files import is_regular
 from ckce._plots.save import picture
+from ckce._results.table import WIDTH, wrapped
 from ckce._scan.scan import places_of
 
 STATE = ".ckce"
+PAGE = (".html", ".htm", "")
 
 
 class Output(NamedTuple):
@@ -94,6 +97,7 @@ def score(args: argparse.Namespace) -> Output:
             f"score takes one data set, got {len(args.files)} files; pass --shards if they are parts "
             "of one, or use ckce compare for several models"
         )
+    check_different(args.files)
     if any(Path(path).suffix == STATE for path in args.files):
         for option in ("groups", "by", "where"):
             if getattr(args, option) is not None:
@@ -140,7 +144,8 @@ def _evaluation_output(evaluation: Any, files: list[str]) -> Output:
 
     def text(style: Style) -> str:
         facts = f"{style('cyan', _shown(files))}\n{style.facts(str(evaluation))}"
-        return facts + _by(segments, style) + ("" if where is None else f"\n\n{where!r}")
+        lines = [] if where is None else ["", *repr(where).split("\n")]
+        return "\n".join([facts + _by(segments, style), *(wrap(line, indent=3) for line in lines)])
 
     return Output(
         text=text,
@@ -159,6 +164,7 @@ def _merged(paths: list[str]) -> ckce.CKCEAccumulator:
     total = ckce.CKCEAccumulator.load(paths[0])
     for path in paths[1:]:
         _add(total, path, paths[0])
+    check_different(paths)  # after the names of shards, which say more
     return total
 
 
@@ -178,6 +184,7 @@ def _add(total: ckce.CKCEAccumulator, path: str, first: str) -> None:
 def stream(args: argparse.Namespace) -> Output:
     """Turn files into a state."""
     _check_output(args.output, STATE)
+    check_different(args.files)
     options = _options(args)
     with temporary() as folder:
         open_logs(args, folder)
@@ -266,7 +273,7 @@ def _compared_logs(
 def report(args: argparse.Namespace) -> Output:
     """Write the page."""
     path = REPORT if args.output is None else args.output
-    _check_output(path)
+    _check_output(path, *PAGE)
     options = _options(args)
     with temporary() as folder:
         logs = open_logs(args, folder)
@@ -325,7 +332,8 @@ def _check_output(path: str, *suffixes: str) -> None:
         raise UsageError(f"argument -o/--output: {path} is a terminal; redirect it to a file")
     # a pipe, a device or an open file has no suffix
     if is_regular(path) and suffixes and Path(path).suffix.lower() not in suffixes:
-        raise UsageError(f"argument -o/--output: must end in {' or '.join(suffixes)}, got {path!r}")
+        words = " or ".join(filter(None, suffixes))
+        raise UsageError(f"argument -o/--output: must end in {words}, got {path!r}")
 
 
 def _written(path: str, content: bytes, headline: str, kind: str) -> Output:
@@ -381,18 +389,20 @@ def demo(args: argparse.Namespace) -> Output:
     """Compare made-up models, end to end."""
     y_true, models = made_up_models()
     if args.output is not None:
-        _check_output(args.output)
+        _check_output(args.output, *PAGE)
         title = "Three made-up models"
         page = ckce.report(y_true, models, title=title, n_threads=args.threads)
         return _saved(page.made_by(args.command), args.output)
     comparison = ckce.compare(y_true, models, n_threads=args.threads)
     output = _comparison_output(comparison, {})
     moral = MORAL.format(best=" and ".join(comparison.best))
-    return output._replace(
-        text=lambda style: (
-            STORY + output.text(style) + style("bold", moral) + style("dim", NEXT_STEPS)
-        )
-    )
+
+    def text(style: Style) -> str:
+        above, below = ("\n".join(wrapped(words, width() or WIDTH, 0)) for words in (STORY, moral))
+        parts = [above, output.text(style), style("bold", below), style("dim", wrap(NEXT_STEPS))]
+        return "\n\n".join(parts)
+
+    return output._replace(text=text)
 
 
 def completion(args: argparse.Namespace) -> Output:

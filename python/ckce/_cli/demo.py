@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 STORY = (
-    "Three made-up models of the same cases. Labels were drawn from the probabilities of honest;\n"
-    "boastful and timid rank the classes alike, but are too sure and not sure enough.\n\n"
+    "Three made-up models of the same cases. Labels were drawn from the probabilities of honest; "
+    "boastful and timid rank the classes alike, but are too sure and not sure enough."
 )
 MORAL = (
-    "\n\nIn short: {best} is better calibrated than the others. Where it says 70 %, it is right in about\n"
+    "In short: {best} is better calibrated than the others. Where it says 70 %, it is right in about "
     "70 % of the cases; boastful is right less often than it says, timid more often."
 )
-NEXT_STEPS = "\n\nnext: ckce score preds.npz, ckce compare a.npz b.npz, ckce demo -o report.html"
+NEXT_STEPS = "next: ckce score preds.npz, ckce compare a.npz b.npz, ckce demo -o report.html"
 
 
 def made_up_models() -> tuple[NDArray[np.int64], dict[str, NDArray[np.float64]]]:

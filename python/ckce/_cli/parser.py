@@ -15,8 +15,9 @@ from ckce._methods import METHODS
 from ckce._scan.columns import suggest
 
 _EPILOG = """\
-exit codes: 0 done; 1 the files or their numbers are wrong; 2 the command line is wrong;
-130 interrupted. On a terminal tables are printed, in a pipe JSON; --json and --text choose.
+exit codes: 0 done; 1 the files or their numbers are wrong; 2 the command line
+is wrong; 130 interrupted. On a terminal tables are printed, in a pipe JSON;
+--json and --text choose.
 """
 _HELP = argparse.RawDescriptionHelpFormatter
 _FORMATS = (
@@ -393,7 +394,8 @@ def make_parser() -> Parser:
 
     parser = Parser(
         prog="ckce",
-        description="How well calibrated are the probabilities of a classifier, and which model is better?",
+        description="How well calibrated are the probabilities of a classifier,\n"
+        "and which model is better?",
         epilog=f"first steps: ckce demo; ckce score preds.npz\n\n{_EPILOG}",
         formatter_class=_HELP,
     )

@@ -317,6 +317,7 @@ def _names(args: argparse.Namespace) -> list[str]:
 
 
 def check_different(paths: list[str]) -> None:
-    """Refuse a file that is compared with itself."""
-    if len(set(map(os.path.realpath, paths))) < len(paths):
+    """Refuse a file that is given twice: rows would count twice, or be compared with themselves."""
+    files = [os.path.realpath(path) for path in paths if path != "-"]
+    if len(set(files)) < len(files):
         raise UsageError("each file must be given once")

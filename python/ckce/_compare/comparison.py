@@ -184,11 +184,13 @@ class Comparison:
             than = others[0] if count == 2 else f"the {count - 1} others"
             return f"At equal predictions {best[0]} is better calibrated than {than}"
         if len(best) == count:
+            if count == 2:
+                return "Neither model is shown to be better calibrated than the other"
             return f"None of the {count} models is shown to be better calibrated than another one"
         if len(best) == 1:
             return f"No model of {count} is shown to be better calibrated than {best[0]}"
         names = f"{', '.join(best[:-1])} or {best[-1]}"
-        return f"The best calibrated of {count} models is not shown: it may be {names}"
+        return f"The best calibrated of {count} models may be {names}: the data do not show which"
 
     @property
     def sentences(self) -> tuple[str, ...]:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ckce._plots.style import BLUE, GREY, INSIDE, ORANGE, canvas, short, square, strength
-from ckce._results import percent
+from ckce._plots.style import BLUE, GREY, INSIDE, ORANGE, canvas, square, strength
+from ckce._results import percent, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,7 +23,7 @@ def curve(shown: CorrectionCurve, label: str, ax: Axes | None) -> Axes:
     with canvas((3.6, 3.7), ax) as (figure, given):
         ax = figure.add_subplot() if given is None else given
         _draw(ax, shown, ticks_of([shown]))
-        ax.set_xlabel(f"Predicted probability of {short(label)}", fontsize=9)
+        ax.set_xlabel(f"Predicted probability of class {short(label)}", fontsize=9)
         ax.set_ylabel("Frequency", fontsize=9)
         ax.legend(loc="upper left", handlelength=1.6, borderaxespad=0.2)
     return ax

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ckce._plots.style import BLUE, GREY, canvas, shortened, width_of
-from ckce._results import percent
+from ckce._plots.style import BLUE, GREY, canvas, width_of
+from ckce._results import percent, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,6 +69,9 @@ def _chosen(pairs: Sequence[CommonGround]) -> Sequence[CommonGround]:
 def _words(pair: CommonGround, names: Mapping[str, str]) -> str:
     first, second = names[pair.first], names[pair.second]
     if pair.better is None:
-        return f"{first} - {second}: {pair.verdict}"
+        # The interval is of this pair alone and may leave 0 out; the verdict is about all pairs.
+        beside = pair.verdict == "not shown" and pair.low * pair.high > 0.0
+        p = f" (p = {pair.p_holm:.2g})" if beside else ""
+        return f"{first} - {second}: {pair.verdict}{p}"
     better, worse = (first, second) if pair.better == pair.first else (second, first)
     return f"{worse} is worse than {better}"

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ckce._plots.style import BLUE, GREY, ORANGE, background, canvas, shortened, width_of
-from ckce._results import percent
+from ckce._plots.style import BLUE, GREY, ORANGE, background, canvas, width_of
+from ckce._results import percent, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

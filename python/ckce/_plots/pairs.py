@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ckce._plots.style import GREY, background, canvas, shortened, width_of
+from ckce._plots.style import GREY, background, canvas, width_of
+from ckce._results import shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

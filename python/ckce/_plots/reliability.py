@@ -13,17 +13,16 @@ from ckce._plots.style import (
     GREY,
     HANDLE,
     INSIDE,
-    LETTERS,
     LINE,
     MARKERS,
     background,
     canvas,
     columns_of,
-    short,
-    shortened,
     square,
+    strength,
     width_of,
 )
+from ckce._results import LETTERS, short, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,13 +52,13 @@ def diagram(shown: ReliabilityDiagram, ax: Axes | None, *, histogram: bool, coun
             if each is not None:
                 each.spines[["top", "right"]].set_visible(False)
                 each.tick_params(labelsize=8)  # axes of the caller come with other sizes
+        _square(ax, curves, 0.02)
         _diagonal(ax)
         for k, curve in enumerate(curves):
             look = (COLOURS[k % len(COLOURS)], MARKERS[k % len(MARKERS)])
             _draw_curve(ax, curve, look, counts and not many, band=not many)
             if below is not None:
                 _draw_histogram(below, curve, look[0], filled=len(curves) == 1)
-        _square(ax, curves, 0.02)
         top = shown.target == "top label"
         ax.set_ylabel("Accuracy" if top else "Frequency", fontsize=9)
         label = "Confidence" if top else f"Predicted probability of {short(shown.target)}"
@@ -138,8 +137,11 @@ def _draw_curve(
 ) -> None:
     colour, marker = look
     x, y = curve.confidence, curve.frequency
-    if band:
-        ax.fill_between(x, curve.low, curve.high, color=colour, alpha=0.18, linewidth=0, zorder=2)
+    if len(x) == 1:  # a band of one point would have no width
+        ax.vlines(x, curve.low, curve.high, color=colour, alpha=strength(ax, 0.5), zorder=2)
+    elif band:
+        pale: Any = {"alpha": strength(ax, 0.18), "linewidth": 0, "zorder": 2}
+        ax.fill_between(x, curve.low, curve.high, color=colour, **pale)
     # Areas in proportion to the counts, within what the eye can read.
     share = curve.counts / curve.counts.max()
     sizes: Any = np.clip(30 * share, 9, None) if counts else 16
@@ -155,8 +157,14 @@ def _draw_counts(ax: Axes, curve: ReliabilityCurve, colour: str) -> None:
     from matplotlib.patheffects import withStroke
 
     halo = [withStroke(linewidth=1.5, foreground=background(ax))]
+    start, end = ax.get_xlim()
+    written: list[tuple[float, float]] = []
     for x, y, count in zip(curve.confidence, curve.frequency, curve.counts, strict=True):
-        if count < FEW:
+        # Numbers that would lie on another one are left out.
+        across, up = x / (end - start), y / (end - start) + (0.04 if y < 0.5 else -0.03)
+        clear = all(abs(across - a) > 0.06 or abs(up - b) > 0.05 for a, b in written)
+        if count < FEW and clear:
+            written.append((across, up))
             ax.annotate(
                 str(count),
                 (x, y),
@@ -173,7 +181,7 @@ def _draw_counts(ax: Axes, curve: ReliabilityCurve, colour: str) -> None:
 def _draw_histogram(ax: Axes, curve: ReliabilityCurve, colour: str, *, filled: bool) -> None:
     edges = np.linspace(0, 1, len(curve.histogram) + 1)
     if filled:
-        ax.stairs(curve.histogram, edges, color=colour, alpha=0.35, fill=True)
+        ax.stairs(curve.histogram, edges, color=colour, alpha=strength(ax, 0.35), fill=True)
     ax.stairs(curve.histogram, edges, color=colour, linewidth=1.0)
 
 

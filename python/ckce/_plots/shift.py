@@ -7,17 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ckce._plots.style import (
-    COLOURS,
-    HANDLE,
-    INSIDE,
-    LETTERS,
-    LINE,
-    MARKERS,
-    canvas,
-    shortened,
-    width_of,
-)
+from ckce._plots.style import COLOURS, HANDLE, INSIDE, LINE, MARKERS, canvas, width_of
+from ckce._results import LETTERS, shortened
 
 if TYPE_CHECKING:
     from ckce._compare.curve import ShiftPoint

@@ -1,4 +1,4 @@
-"""Colours, markers, names, ticks and the canvas of every picture."""
+"""Colours, markers, ticks and the canvas of every picture."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ COLOURS = (
 )
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h", "*", "d", "8")
 BLUE, ORANGE, GREY = COLOURS[0], COLOURS[1], "0.55"
-LETTERS = 32  # of a name in a picture
 INSIDE = 18  # of a name in a legend inside the axes
 LINE = 0.165  # inches of a line of a legend
 HANDLE = 0.45  # inches beside a name in a legend
@@ -60,25 +59,6 @@ def canvas(size: tuple[float, float], ax: Axes | None) -> Iterator[tuple[Any, Ax
         figure = ax.figure
     with mpl.rc_context(_STYLE):
         yield figure, ax
-
-
-def short(name: str, most: int = LETTERS) -> str:
-    """A long name without its middle; tables have all of it."""
-    head = most // 2
-    return name if len(name) <= most else f"{name[:head]}\u2026{name[head + 1 - most :]}"
-
-
-def shortened(names: Iterable[str], most: int = LETTERS) -> dict[str, str]:
-    """Short forms of names that stay different from one another."""
-    found = {name: short(name, most) for name in names}
-    if len(set(found.values())) < len(found):
-        ends = zip(min(found), max(found), strict=False)  # what these share, all share
-        shared = next((k for k, (a, b) in enumerate(ends) if a != b), len(min(found)))
-        start = max(0, shared - 5)  # the first digits of a number belong to it
-        found = {name: short(f"\u2026{name[start:]}", most) for name in found}
-    if len(set(found.values())) < len(found):
-        found = {name: f"{k}: {words}" for k, (name, words) in enumerate(found.items(), 1)}
-    return found
 
 
 def width_of(words: Iterable[str], size: float = 8) -> float:

@@ -136,6 +136,7 @@ class ReliabilityDiagram(Said):
 
     def _said(self) -> Table:
         band = f"outside the {percent(self.level)} band"
+        of = {TOP_LABEL: "the top label", CLASS_WISE: "every class"}.get(self.target, self.target)
         return Table(
             columns=(
                 Column("model", ("name",)),
@@ -158,9 +159,7 @@ class ReliabilityDiagram(Said):
                 }
                 for curve in self.curves
             ),
-            heading=f"reliability of the {self.target}, {self.strategy} bins"
-            if self.target != CLASS_WISE
-            else f"reliability of every class, {self.strategy} bins",
+            heading=f"reliability of {of}, {self.strategy} bins",
         )
 
     def plot(self, ax: Axes | None = None, *, histogram: bool = True, counts: bool = True) -> Any:

@@ -16,18 +16,20 @@ from typing import TYPE_CHECKING, Any
 from ckce._metrics.miscalibration import FINER, in_points
 from ckce._metrics.score_table import model_columns
 from ckce._plots import correction, reliability
-from ckce._plots.style import in_digits, shortened
+from ckce._plots.style import in_digits
 from ckce._report import pictures
 from ckce._report.where import one_prediction, where_section
 from ckce._results import (
     Column,
     Table,
     advice,
+    breakable,
     by_groups,
     harmless,
     lean,
     number,
     percent,
+    shortened,
 )
 
 if TYPE_CHECKING:
@@ -74,7 +76,7 @@ class Story:
         """A sentence with short names, as HTML."""
         long = [re.escape(name) for name, brief in self.names.items() if brief != name]
         parts = re.split(f"({'|'.join(long)})", words) if long else [words]
-        return "".join(self.named(p) if p in self.names else harmless(p) for p in parts)
+        return "".join(self.named(p) if p in self.names else breakable(p) for p in parts)
 
 
 def page(story: Story) -> str:
@@ -100,9 +102,15 @@ def page(story: Story) -> str:
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>{harmless(data['title'])}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n"
         f"<header><p>{harmless(data['title'])}</p>{subtitle}<h1>{story.briefly(data['headline'])}</h1>"
-        f"{lead}<p>{harmless(facts)}</p></header>\n{''.join(_sections(story))}</main>\n"
+        f"{_unbroken(lead)}<p>{harmless(facts)}</p></header>\n"
+        f"{_unbroken(''.join(_sections(story)))}{_section('Reproduce', _reproduce(data))}</main>\n"
         f"<script>{script}</script>\n</body>\n</html>\n"
     )
+
+
+def _unbroken(html: str) -> str:
+    """No line ends between a number and its per cent sign."""
+    return re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", html)
 
 
 def _section(title: str, *parts: str) -> str:
@@ -138,7 +146,6 @@ def _sections(story: Story) -> Iterator[str]:
     if story.survey is not None:
         yield _sensitivity(story, story.survey)
     yield _section("How to read it", _guide(several, story.data["n_groups"]))
-    yield _section("Reproduce", _reproduce(story.data))
 
 
 def _sensitivity(story: Story, survey: Sensitivity) -> str:
@@ -328,7 +335,7 @@ def _guide(several: bool, n_groups: int | None) -> str:
         'once. A calibrated model that says "70&nbsp;%" is right in 70&nbsp;% of these cases.',
         "Floor": "The mean score of a perfectly calibrated model with the same predictions. CKCE is "
         "biased upwards, so compare it with its floor, not with 0.",
-        "Debiased": "CKCE without that bias. About 0 for a calibrated model, and below 0 by "
+        "Debiased": "CKCE without its upward bias. About 0 for a calibrated model, and below 0 by "
         f"chance.{ranked}",
         "Interval": "The range of the value at this bandwidth and lambda, over new samples from the "
         "same source. The part above 0 is shown, because that value cannot be negative. The interval "

@@ -10,9 +10,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ckce._plots.style import in_digits, shortened
+from ckce._plots.style import in_digits
 from ckce._report.svg import Axis, Svg
-from ckce._results import form_of, harmless, in_words, number
+from ckce._results import breakable, cut, form_of, harmless, in_words, number, shortened
 
 if TYPE_CHECKING:
     from ckce._compare.comparison import ComparedModel
@@ -57,18 +57,17 @@ def forest(
 def named(full: str, words: str) -> str:
     """Words in the place of a name, which they say when they are pointed at."""
     if words == full:
-        return harmless(full)
-    return f'<abbr title="{harmless(full)}">{harmless(words)}</abbr>'
+        return breakable(full)
+    return f'<abbr title="{harmless(full)}">{breakable(words)}</abbr>'
 
 
 def _value(m: ComparedModel | Segment, form: str) -> str:
     """Debiased CKCE and its interval, as they stand beside the strip."""
     if not math.isfinite(m.ckce_low) or not math.isfinite(m.ckce_high):
         return number(m.ckce_debiased, form)
-    if m.ckce_high <= 0.0:
-        return f"{number(m.ckce_debiased, form)} (no sign)"
-    low = number(max(m.ckce_low, 0.0), form)
-    return f"{number(m.ckce_debiased, form)} ({low} to {number(m.ckce_high, form)})"
+    ends = cut(m.ckce_low, m.ckce_high)
+    words = "no sign" if ends is None else " to ".join(number(end, form) for end in ends)
+    return f"{number(m.ckce_debiased, form)} ({words})"
 
 
 def _strip(m: ComparedModel | Segment, axis: Axis, level: float, colour: str) -> Svg:
@@ -77,7 +76,7 @@ def _strip(m: ComparedModel | Segment, axis: Axis, level: float, colour: str) ->
         words += f", {in_words(m.ckce_low, m.ckce_high, level)}"
     height, y = 34.0, 17.0
     svg = Svg(100, height, words, fluid=True)
-    for tick in axis.ticks(4):
+    for tick in _ticks(axis):
         svg.line(axis(tick), 0, axis(tick), height, "tick" if abs(tick) > 1e-12 else "zero")
     raw = f"{m.name}: CKCE {number(m.ckce)}"
     if m.ckce_floor is not None:
@@ -92,10 +91,16 @@ def _strip(m: ComparedModel | Segment, axis: Axis, level: float, colour: str) ->
 
 def _scale(axis: Axis) -> Svg:
     svg = Svg(100, 22, "scale of CKCE", fluid=True)
-    ticks = axis.ticks(4)
+    ticks = _ticks(axis)
     for tick, words in zip(ticks, in_digits(ticks), strict=True):
         svg.text(axis(tick), 15, words, "middle")
     return svg
+
+
+def _ticks(axis: Axis) -> list[float]:
+    """A few round numbers; one alone is no scale."""
+    few = axis.ticks(4)
+    return few if len(few) > 1 else axis.ticks(8)
 
 
 def reliability(curve: ReliabilityCurve, colour: int, ticks: Sequence[float]) -> Svg:
@@ -116,20 +121,25 @@ def _curve(svg: Svg, curve: ReliabilityCurve, x: Axis, y: Axis, style: str) -> N
     low, high = curve.low.tolist(), curve.high.tolist()
     band = [(x(p[0]), y.cut(h)) for p, h in zip(points, high, strict=True)]
     band += [(x(p[0]), y.cut(b)) for p, b in zip(reversed(points), reversed(low), strict=True)]
-    svg.path(band, f"band {style}")
-    svg.path([(x(c), y(f)) for c, f in points], f"curve {style}")
-    total, last = int(curve.counts.sum()), (-99.0, 0.0)
+    if len(points) == 1:
+        svg.line(*band[1], *band[0], f"whisker {style}")
+    else:
+        svg.path(band, f"band {style}")
+        svg.path([(x(c), y(f)) for c, f in points], f"curve {style}")
+    total = int(curve.counts.sum())
+    written: list[tuple[float, float]] = []
     for k, (c, f) in enumerate(points):
         count = int(curve.counts[k])
         words = (
             f"confidence {c:.3f}, accuracy {f:.3f} ({low[k]:.3f} to {high[k]:.3f}), n = {count:,}"
         )
         svg.circle(x(c), y(f), 2.5 + 5 * (count / total) ** 0.5, f"dot {style}", words)
-        # Numbers that would lie on the last one are left out, and none sticks out.
-        if count < _FEW and (abs(x(c) - last[0]) > 28 or abs(y(f) - last[1]) > 12):
-            last, beyond = (x(c), y(f)), x(c) > 261
-            side, anchor = (-6, "end") if beyond else (6, "start")
-            svg.text(x(c) + side, y(f) + 12, f"n={count}", anchor, "tiny")
+        # Numbers that would lie on another one are left out, and none sticks out.
+        side, anchor = (-6, "end") if x(c) > 261 else (6, "start")
+        left, top = x(c) + (6 if side > 0 else -34), y(f) + 12
+        if count < _FEW and all(abs(left - a) > 30 or abs(top - b) > 12 for a, b in written):
+            written.append((left, top))
+            svg.text(x(c) + side, top, f"n={count}", anchor, "tiny")
 
 
 def _histogram(svg: Svg, curve: ReliabilityCurve, x: Axis, style: str) -> None:

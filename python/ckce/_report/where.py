@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from ckce._plots.style import INSIDE, short
+from ckce._plots.style import INSIDE
 from ckce._report.svg import Axis, Svg
-from ckce._results import harmless, percent
+from ckce._results import harmless, percent, short
 
 if TYPE_CHECKING:
     from ckce._metrics.views import CorrectionArrows, CorrectionCurve, Where
@@ -28,9 +28,11 @@ def where_section(where: Where, colour: int, ticks: Sequence[float]) -> str:
     ]
     if where.arrows is not None:
         figures.insert(0, _figure("all three classes", arrows(where.arrows, style), None))
+    drawn = [each.frequency.tolist() for each in where.curves]
     figures += [
-        _figure(f"class {short(each.name)}", curve(each, style, ticks), each.level)
+        _figure(_class(each.name), curve(each, style, ticks), each.level)
         for each in where.classes
+        if each.frequency.tolist() not in drawn  # the classes of sorted choices are ranks
     ]
     return f'{where._repr_html_()}<div class="grid">{"".join(figures)}</div>'
 
@@ -43,7 +45,11 @@ def one_prediction(where: Where) -> str:
 
 
 def _title(where: Where, name: str) -> str:
-    return f"class {short(name)}" if where.two_classes else f"the {name}"
+    return _class(name) if where.two_classes else f"the {name}"
+
+
+def _class(name: str) -> str:
+    return short(name) if name.startswith("rank ") else f"class {short(name)}"
 
 
 def _figure(title: str, picture: Svg, level: float | None) -> str:

@@ -20,6 +20,7 @@ from ckce._results.interval import (
     standard_error,
     wilson,
 )
+from ckce._results.names import LETTERS, short, shortened
 from ckce._results.student import student_factor
 from ckce._results.table import (
     Column,
@@ -27,6 +28,7 @@ from ckce._results.table import (
     Said,
     Table,
     aligned,
+    breakable,
     cut,
     finite,
     form_of,

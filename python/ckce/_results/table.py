@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ckce._input.words import printable
+from ckce._results.names import shortened
 
 #: Characters of a line of text.
 WIDTH = 100
+ROUNDING = 1e-15  # an end of an interval below it is 0
 #: Paints words on a terminal: (style, words) -> words; the styles are bold, dim and yellow.
 Paint = Callable[[str, str], str]
 
@@ -87,8 +89,15 @@ class Table:
         ]
 
     def lines(self, width: int | None = None, paint: Paint = plain) -> list[str]:
-        """The header and the rows, as many columns of them as fit, and which ones do not."""
+        """The header and the rows, as many columns of them as fit, and which ones do not.
+
+        Long names are shortened where not all columns fit.
+        """
         cells = self.cells()
+        if width is not None and span(_lines(cells)[0]) > width and cells[0][0].words:
+            column, names = cells[0]
+            brief = shortened(names, 2 * width // 5)
+            cells[0] = column, [brief[name] for name in names]
         lines = _lines(cells, paint)
         hidden: list[str] = []
         while width is not None and len(cells) > 2 and span(_lines(cells)[0]) > width:
@@ -241,7 +250,7 @@ def cut(low: float, high: float) -> tuple[float, float] | None:
 
     The ends of a result are never cut: only words and tables are.
     """
-    return None if high <= 0.0 else (max(low, 0.0), high)
+    return None if high <= ROUNDING else (max(low, 0.0), high)
 
 
 def span(words: str) -> int:
@@ -314,13 +323,18 @@ def harmless(words: str) -> str:
     return escape(printable(words))
 
 
+def breakable(name: str) -> str:
+    """A name as text of a page; a line may end behind an underscore."""
+    return harmless(name).replace("_", "_<wbr>")
+
+
 def _side(column: Column) -> str:
     return _LEFT if column.words else _RIGHT
 
 
 def _html_cell(position: int, column: Column, words: str) -> str:
     if position == 0:
-        return f'<th style="{_LEFT}">{harmless(words)}</th>'
+        return f'<th style="{_LEFT}">{breakable(words)}</th>'
     strong = ";font-weight:bold" if column.strong else ""
     return f'<td style="{_side(column)}{strong}">{harmless(words)}</td>'
 
