@@ -174,3 +174,12 @@ def test_one_row():
             call()
     with pytest.raises(ValueError, match=r"^sample_weight must sum to more than 1, got 1$"):
         ckce.evaluate(*sample(2, 3), sample_weight=[1, 0])
+
+
+def test_the_gap_of_a_constant_model_is_no_rounding():
+    y = np.repeat([0, 1, 2], [7, 3, 90])
+    q = np.tile(np.bincount(y) / 100, (100, 1))
+    accumulator = ckce.CKCEAccumulator(3, bandwidth=0.5)
+    accumulator.update(y, q)
+    for found in (ckce.evaluate(y, q), accumulator.evaluate()):
+        assert "confidence is right on average" in repr(found)

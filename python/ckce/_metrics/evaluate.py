@@ -35,6 +35,7 @@ from ckce._results import (
     Facts,
     by_groups,
     finite,
+    gap_of,
     in_words,
     load_pandas,
     number,
@@ -257,8 +258,6 @@ class Evaluation(Scores):
         joint = in_words(*j.interval(self.level), self.level, rejected)
         if self.n_samples < FEW_ROWS:
             spread = joint = f"too few rows to tell: fewer than {FEW_ROWS}"
-        lean = "over" if self.mean_confidence > self.accuracy else "under"
-        gap = abs(self.mean_confidence - self.accuracy)
         rows = score_lines(self, brier=self._brier_remark())
         if self.miscalibration is not None:
             off = self.miscalibration
@@ -267,7 +266,7 @@ class Evaluation(Scores):
             ("CKCE", c.value, _floor_remark(c)),
             ("debiased", c.debiased, spread),
             ("JKCE", j.value, f"unbiased; {joint}"),
-            (TITLES["top_label"], self.ece_top_label.value, f"{lean}confident by {number(gap)}"),
+            (TITLES["top_label"], self.ece_top_label.value, gap_of(self)),
             (TITLES["class_wise"], self.ece_class_wise.value, "mean over classes"),
             (TITLES["simplex"], self.ece_simplex.value, _bins_remark(self.ece_simplex)),
             ("ECE (smooth)", self.smooth_ece, self._smooth_remark()),

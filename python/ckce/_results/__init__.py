@@ -37,4 +37,4 @@ from ckce._results.table import (
     number,
     table,
 )
-from ckce._results.verdict import advice, lean, verdict
+from ckce._results.verdict import advice, gap_of, lean, verdict

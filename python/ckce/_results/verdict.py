@@ -4,17 +4,23 @@ import math
 from typing import Protocol
 
 from ckce._results.interval import FEW_ROWS
+from ckce._results.table import number
 
 
-class Model(Protocol):
-    """What a verdict needs to know of a model."""
+class Gap(Protocol):
+    """A model whose confidence is compared with its accuracy."""
 
-    @property
-    def name(self) -> str: ...
     @property
     def accuracy(self) -> float: ...
     @property
     def mean_confidence(self) -> float: ...
+
+
+class Model(Gap, Protocol):
+    """What a verdict needs to know of a model."""
+
+    @property
+    def name(self) -> str: ...
     @property
     def ckce_low(self) -> float: ...
     @property
@@ -27,6 +33,14 @@ def _leans(model: Model, n_samples: float) -> bool:
     """Whether confidence minus accuracy is above two standard errors, those of the accuracy."""
     chance = 2.0 * math.sqrt(model.accuracy * (1.0 - model.accuracy) / n_samples)
     return abs(model.mean_confidence - model.accuracy) > max(chance, 5e-4)
+
+
+def gap_of(model: Gap) -> str:
+    """``overconfident by 0.1560``; a difference that is rounding is right on average."""
+    gap = model.mean_confidence - model.accuracy
+    if abs(gap) <= 1e-12:
+        return "confidence is right on average"
+    return f"{'over' if gap > 0 else 'under'}confident by {number(abs(gap))}"
 
 
 def lean(model: Model, n_samples: float) -> str:

@@ -21,6 +21,7 @@ from ckce._results import (
     Said,
     attribute,
     finite,
+    gap_of,
     in_words,
     interval_above_0,
     number,
@@ -123,8 +124,6 @@ class StreamEvaluation(Said, Scores):
         return attribute(self.classes, self.per_class, self.mean_residual, self.ckce)
 
     def _said(self) -> Facts:
-        lean = "over" if self.mean_confidence > self.accuracy else "under"
-        gap = abs(self.mean_confidence - self.accuracy)
         floor = "no floor kept"
         if self.ckce_floor is not None:
             floor = f"floor {number(self.ckce_floor)}: the mean of a calibrated model"
@@ -136,7 +135,7 @@ class StreamEvaluation(Said, Scores):
             ("CKCE", self.ckce, floor),
             ("debiased", self.ckce_debiased, spread),
             ("JKCE", self.jkce, f"unbiased; biased {number(self.jkce_biased)}"),
-            ("ECE (top label)", self.ece_top_label.value, f"{lean}confident by {number(gap)}"),
+            ("ECE (top label)", self.ece_top_label.value, gap_of(self)),
         ]
         if self.missing_trace is not None:
             note = f"on the distance to exact CKCE; missing trace {self.missing_trace:.1e}"
