@@ -1,7 +1,6 @@
 #include "core/binary/resample_binary.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <limits>
 #include <unordered_map>
 #include <vector>
@@ -9,46 +8,15 @@
 #include "core/base/random.hpp"
 #include "core/binary/cell_problem.hpp"
 #include "core/binary/cell_rows.hpp"
-#include "core/linalg/products.hpp"
+#include "core/binary/row_forms.hpp"
 
 namespace ckce {
 namespace {
 
-// a_i'H a_i: a series of degree 2k - 2 in a dense cell, a number for each point elsewhere.
-struct Diagonal {
-  Diagonal(const CellProblem& problem, const CellSums& sums, Parallel& parallel)
-      : series(Matrix::Zero(2 * problem.kernel().nodes() - 1, problem.kernel().count())),
-        points(Vector::Zero(problem.rank())) {
-    problem.each_diagonal(
-        [&](Index c, const Matrix& p) {
-          if (!problem.dense(c)) {
-            Index j = 0;
-            for (const Point& point : sums.cell(problem.kernel().slot(c)).points) {
-              points[problem.begin(c) + j] = p(j, j) / point.w();
-              ++j;
-            }
-            return;
-          }
-          Matrix h = p;  // F'^-1 P F^-1
-          solve_lower_transposed(problem.basis(c), h);
-          solve_lower_from_right(problem.basis(c), h);
-          for (Index b = 0; b < h.cols(); ++b)
-            for (Index a = 0; a < h.rows(); ++a) {
-              series(a + b, c) += 0.5 * h(a, b);
-              series(std::abs(a - b), c) += 0.5 * h(a, b);
-            }
-        },
-        parallel);
-  }
-
-  Matrix series;
-  Vector points;
-};
-
 // A block of rows as a resample reads it.
 class Rows {
  public:
-  Rows(const CellProblem& problem, const CellSums& sums, const Diagonal& diagonal)
+  Rows(const CellProblem& problem, const CellSums& sums, const RowForms& diagonal)
       : problem_(problem),
         sums_(sums),
         diagonal_(diagonal),
@@ -113,7 +81,7 @@ class Rows {
 
   const CellProblem& problem_;
   const CellSums& sums_;
-  const Diagonal& diagonal_;
+  const RowForms& diagonal_;
   CellRows rows_;
   std::unordered_map<std::int64_t, Index> index_;
   std::vector<Index> first_, width_;  // of a row's unknowns; no width in a cell that is unknown
@@ -139,7 +107,9 @@ Matrix resample_binary(const Grid& grid, const Samples& weighted, bool linear, d
   CellSums sums(grid, Depth::kEstimate);
   sums.add(samples, parallel);
   const CellProblem problem(sums, linear, ridge, parallel);
-  const Diagonal diagonal(problem, sums, parallel);
+  RowForms diagonal(problem);  // a_i'H a_i
+  problem.each_diagonal([&](Index c, const Matrix& p) { diagonal.set(problem, sums, c, p); },
+                        parallel);
   Rows rows(problem, sums, diagonal);
 
   std::vector<Resample> resamples;

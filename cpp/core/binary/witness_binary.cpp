@@ -1,50 +1,12 @@
 #include "core/binary/witness_binary.hpp"
 
-#include <cstdlib>
 #include <unordered_map>
 
 #include "core/binary/cell_problem.hpp"
 #include "core/binary/cell_rows.hpp"
-#include "core/linalg/products.hpp"
+#include "core/binary/row_forms.hpp"
 
 namespace ckce {
-namespace {
-
-// h(p) = a'M (ridge I + S M)^-1 a, the weight that F gives to a copy of a row at its own
-// prediction. With sqrt(w) A = Q F' it is a'F'^-1 (I - ridge W) F^-1 a: a series of degree 2k - 2
-// in a dense cell, a number for each point elsewhere. I - ridge W rounds by some eps of 1, as 1 - h
-// does.
-struct Leverage {
-  Leverage(const CellProblem& problem, const CellSums& sums, double ridge, Parallel& parallel)
-      : series(Matrix::Zero(2 * problem.kernel().nodes() - 1, problem.kernel().count())),
-        points(Vector::Zero(problem.rank())) {
-    problem.each_inverse(
-        [&](Index c, const Matrix& w) {
-          if (!problem.dense(c)) {
-            Index j = 0;
-            for (const Point& point : sums.cell(problem.kernel().slot(c)).points) {
-              points[problem.begin(c) + j] = (1.0 - ridge * w(j, j)) / point.w();
-              ++j;
-            }
-            return;
-          }
-          Matrix h = Matrix::Identity(w.rows(), w.cols()) - ridge * w;
-          solve_lower_transposed(problem.basis(c), h);
-          solve_lower_from_right(problem.basis(c), h);
-          for (Index b = 0; b < h.cols(); ++b)
-            for (Index a = 0; a < h.rows(); ++a) {
-              series(a + b, c) += 0.5 * h(a, b);
-              series(std::abs(a - b), c) += 0.5 * h(a, b);
-            }
-        },
-        parallel);
-  }
-
-  Matrix series;
-  Vector points;
-};
-
-}  // namespace
 
 Matrix own_witness_binary(const Grid& grid, const Samples& samples, bool linear, double ridge,
                           Parallel& parallel) {
@@ -54,7 +16,15 @@ Matrix own_witness_binary(const Grid& grid, const Samples& samples, bool linear,
   const CellKernel& kernel = problem.kernel();
   const Vector v = problem.solve_refined(problem.compress_residuals(), parallel);
   const Matrix f = kernel.apply(problem.expand(v), parallel);
-  const Leverage leverage(problem, sums, ridge, parallel);
+  // The weight that F gives to a copy of a row at its own prediction, a'M (ridge I + S M)^-1 a.
+  // With sqrt(w) A = Q F' it is a'F'^-1 (I - ridge W) F^-1 a, where I - ridge W rounds by some eps
+  // of 1, as 1 - h does.
+  RowForms leverage(problem);
+  problem.each_inverse(
+      [&](Index c, const Matrix& w) {
+        leverage.set(problem, sums, c, Matrix::Identity(w.rows(), w.cols()) - ridge * w);
+      },
+      parallel);
   std::unordered_map<std::int64_t, Index> index;
   for (Index c = 0; c < kernel.count(); ++c) index.emplace(kernel.cell(c), c);
   Matrix out(samples.n(), 2);
