@@ -1,5 +1,6 @@
 """The accumulator: any split, any merge, any thread gives the value of the whole."""
 
+import contextlib
 import copy
 import dataclasses
 import itertools
@@ -27,6 +28,7 @@ from shared import (
 import ckce
 from ckce import CKCEAccumulator
 from ckce._input import memory as _memory
+from ckce._stream.state import State
 
 pytestmark = pytest.mark.filterwarnings("ignore:landmarks leave out")
 OPTIONS = {"bandwidth": 0.5, "method": ckce.Fourier(12)}
@@ -521,6 +523,28 @@ def test_threads_that_wait_for_the_median():
     expected = ckce.ckce(y, q, method="fourier", bandwidth=acc.bandwidth)
     assert acc.n_samples == 6000
     assert acc.compute() == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("features", FEATURES)
+def test_a_witness_is_of_one_moment(features, monkeypatch):
+    """Another thread adds rows as soon as the lock is free: F and its lambda are of the same rows."""
+    y, q = sample(300, 2 if features == "cells" else 3)
+    acc = filled(y, q, features=features)
+    expected = acc.witness()
+    current = State.current
+
+    @contextlib.contextmanager
+    def meanwhile(state):
+        with current(state) as found:
+            yield found
+        monkeypatch.undo()
+        acc.update(y, q)
+
+    monkeypatch.setattr(State, "current", meanwhile)
+    found = acc.witness()
+    assert acc.n_samples == 600
+    assert (found.regularization, found.signature) == (expected.regularization, expected.signature)
+    assert np.array_equal(found(q[:5]), expected(q[:5]))
 
 
 def test_two_that_merge_into_each_other():

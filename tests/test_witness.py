@@ -250,7 +250,7 @@ def test_correction_is_the_twiced_smoother(m):
     blocks = np.stack([a[i * m : (i + 1) * m, i * m : (i + 1) * m] for i in range(n)])
     leverage = np.diag(once)[:, None]
     own = (fit - np.einsum("iab,ib->ia", blocks, r)) / (1 - leverage)
-    got = _core.own_correction(q, y, features=features, found=found, n_threads=1)
+    got = _core.own_correction(q, y, None, features=features, found=found, n_threads=1)
     assert got == pytest.approx(own, rel=1e-7, abs=1e-10)
 
     # The spread of the draws is that of sum_j +-1 A_ij e_j, e without a row's own label.
@@ -282,6 +282,104 @@ def test_correction_is_the_twiced_smoother(m):
         if groups is None:
             squares, fourths = once[:3] ** 2 @ e**2, once[:3] ** 4 @ e**4
             assert freedom == pytest.approx(2 * squares**2 / fourths, rel=1e-7)
+
+
+@pytest.mark.parametrize("m", [2, 7, 10])
+@pytest.mark.parametrize("jitter", [0.0, 3e-8])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_uniform_predictions_have_no_shape(m, jitter, weighted):
+    """Flatter or sharper, they would be the same but for rounding, which is nothing to fit."""
+    n, rng = 300, np.random.default_rng(1)
+    q = np.full((n, m), 1 / m) + jitter * rng.standard_normal((n, m))
+    y = rng.integers(0, m, n)
+    w = rng.integers(1, 4, n).astype(float) if weighted else None
+    found = ckce.witness(y, q, sample_weight=w)
+    counts = np.ones(n) if w is None else w
+    gap = np.bincount(y, counts, m) / counts.sum() - 1 / m
+    correction = found.correction(np.vstack([q[:1], np.eye(m)[:2]]), n_draws=20)
+    assert np.abs(correction.value).max() < 1.0
+    assert np.abs(correction.band_high).max() < 10.0
+    if jitter:  # which the median bandwidth resolves
+        return
+    assert correction.value[0] == pytest.approx(gap, abs=1e-6)
+    r = np.eye(m)[y] - 1 / m  # every pair of copies but those of a copy with itself
+    pairs = np.sum((counts @ r) ** 2) - counts @ (r**2).sum(axis=1)
+    total = counts.sum()
+    assert found.miscalibration.value == pytest.approx(pairs / total / (total - 1), abs=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_own_corrections_of_rows_that_stand_apart(seed):
+    """The weights of the other rows do not vanish as fast as 1 - A1_ii: of skewed models 1,290."""
+    rng = np.random.default_rng(seed)
+    p = rng.beta(0.05, 6.2, 3000)
+    frame = ckce.witness((rng.random(3000) < p).astype(int), p).to_frame()
+    assert frame["correction"].abs().max() < 1.0
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("n", "m"), [(150, 2), (200, 2), (150, 3)])
+def test_a_row_of_a_small_weight_is_left_out_whole(method, n, m):
+    """There is no copy of it; less one copy, its weight would be negative: values of 2,000."""
+    y, q = sample(n, m, seed=9)
+    w = np.random.default_rng(1).choice([0.1, 0.5, 1.0, 2.0], n)
+    lam = 1e-3
+    found = ckce.witness(y, q, bandwidth=0.05, sample_weight=w, regularization=lam, method=method)
+    own, r = found.own(), np.eye(m)[y] - q
+    assert np.abs(own).max() < 2.0
+    if method in ("fourier", "landmarks"):
+        return
+    gram = reference.gram("linear_gaussian", q, q, 0.05)
+    for weight in (0.1, 0.5, 1.0, 2.0):
+        i = int(np.flatnonzero(w == weight)[0])
+        left = w - (np.arange(n) == i) * min(weight, 1.0)
+        kept = left > 0
+        v = np.linalg.solve(gram[np.ix_(kept, kept)] + np.diag(lam * w.sum() / left[kept]), r[kept])
+        assert own[i] == pytest.approx(gram[i, kept] @ v, rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize("weight", [0.05, 0.3, 1.0])
+def test_own_corrections_of_small_weights(weight):
+    rng = np.random.default_rng(0)
+    p = rng.beta(0.05, 6.2, 3000)
+    w = np.where(rng.random(3000) < 0.5, weight, 2.0 - weight)
+    found = ckce.witness((rng.random(3000) < p).astype(int), p, sample_weight=w)
+    assert found.to_frame()["correction"].abs().max() < 2.0
+
+
+def test_bands_leave_out_what_does_not_vary():
+    """Where a class is always right, errors are roundings: their ratios are no errors of a band."""
+    m = 10
+    sure = np.arange(200) % 5
+    unsure = 5 + np.arange(200) % 5
+    q = np.eye(m)[np.concatenate([sure, unsure])]
+    truth = np.where(np.random.default_rng(0).random(200) < 0.5, unsure, 9)
+    found = ckce.witness(np.concatenate([sure, truth]), q)
+    at = np.eye(m)[5:]
+    alone = found.correction(at, n_draws=99)
+    both = found.correction(np.eye(m), n_draws=99)
+    assert both.se[:5].max() < 1e-12
+    assert both.band_high[5:] == pytest.approx(alone.band_high, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize(("n", "m"), [(5, 60), (40, 3), (64, 10)])
+def test_freedom_of_rows_that_are_fitted_exactly(n, m):
+    """A class that never occurs: what is left of it is rounding, and all rows speak alike."""
+    q = np.tile(np.random.default_rng(n).dirichlet(np.ones(m)), (n, 1))
+    found = ckce.witness(np.zeros(n, int), q)
+    freedom = found._errors(q[:1], 20)[2]
+    assert freedom == pytest.approx(np.full((1, m), 2.0 * n), rel=1e-3)
+
+
+def test_own_of_many_rows_with_the_linear_kernel():
+    """It has m features: there is no Gram matrix whose size could be a reason to refuse."""
+    y, q = sample(2100, 3, seed=8)
+    found = ckce.witness(y, q, kernel="linear")
+    gram, r = q @ q.T, np.eye(3)[y] - q
+    own = found.own()
+    kept = np.arange(2100) != 7
+    v = np.linalg.solve(gram[np.ix_(kept, kept)] + 2100**0.75 * np.eye(2099), r[kept])
+    assert own[7] == pytest.approx(gram[7, kept] @ v, rel=1e-8, abs=1e-12)
 
 
 def test_bands_by_few_rows_are_wider_by_students_t():
@@ -401,6 +499,30 @@ def test_regions_tell_frequencies_that_happened(slope, shift, seed):
         assert 0.0 <= region.low[1] <= frequency <= region.high[1] <= 1.0
         assert f"it is class 1 {frequency:.2f}" in region.words or "0.0" in region.words
         assert slope != 1.0 or not region.shown
+
+
+def test_calibrated_models_of_rare_classes_have_no_region_that_is_shown():
+    """Wilson's interval leaves out 0.0035 after two of 22 cases: half of such models had one."""
+    shown = 0
+    for seed in range(12):
+        y, p = fraud(1.0, 0.0, seed, n=500)
+        shown += any(region.shown for region in ckce.witness(y, p, labels=[0, 1]).worst_regions())
+    assert shown == 0
+
+
+def test_binomial_tails_are_bounded():
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        n, p = int(rng.integers(1, 200)), float(rng.random() ** 3)
+        k = int(rng.integers(math.ceil(n * p), n + 1))
+        exact = sum(math.comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(k, n + 1))
+        tail = regions._tail(k, n - k, p)
+        if exact > 1e-200:
+            assert tail >= exact * (1 - 1e-9)
+            assert tail <= 1.5 * exact or exact > 1e-3
+    assert regions._off(0.0, 0.0, 20.0) == regions._off(1.0, 1.0, 20.0) == 1.0
+    assert regions._off(0.0, 0.05, 20.0) == regions._off(1.0, 0.95, 20.0) == 0.0
+    assert regions._off(0.3, 0.1, 40.0) == pytest.approx(regions._off(0.7, 0.9, 40.0))
 
 
 def test_regions_of_groups_and_weights():

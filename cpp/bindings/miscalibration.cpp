@@ -50,15 +50,15 @@ void bind_miscalibration(py::module_& module) {
       py::arg("n_threads"));
   module.def(
       "own_correction",
-      [](const py::array& probs, const Labels& labels, const Features& features,
-         const Miscalibration& found, int n_threads) {
-        const Samples samples = view_samples(probs, labels, std::nullopt, features);
+      [](const py::array& probs, const Labels& labels, const Weights& weights,
+         const Features& features, const Miscalibration& found, int n_threads) {
+        const Samples samples = view_samples(probs, labels, weights, features);
         return to_numpy(run(n_threads, [&](Parallel& parallel) {
           return own_correction(features, samples, found, parallel);
         }));
       },
-      py::arg("probs"), py::arg("labels"), py::kw_only(), py::arg("features"), py::arg("found"),
-      py::arg("n_threads"));
+      py::arg("probs"), py::arg("labels"), py::arg("weights"), py::kw_only(), py::arg("features"),
+      py::arg("found"), py::arg("n_threads"));
   module.def(
       "correction_errors",
       [](const py::array& probs, const Labels& labels, const Weights& weights, const Codes& groups,

@@ -443,7 +443,13 @@ def correction(
     probs: Probs, *, features: Features, coefficients: Doubles, fit: Doubles, n_threads: int
 ) -> Doubles: ...
 def own_correction(
-    probs: Probs, labels: Labels, *, features: Features, found: Miscalibration, n_threads: int
+    probs: Probs,
+    labels: Labels,
+    weights: Doubles | None,
+    *,
+    features: Features,
+    found: Miscalibration,
+    n_threads: int,
 ) -> Doubles: ...
 def correction_errors(
     probs: Probs,

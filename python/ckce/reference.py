@@ -1428,7 +1428,7 @@ def twiced_smoother(y_prob: Array, gram: Array, regularization: float) -> tuple[
     """A1 = 2H - H^2 (n, n), H = K (K + lambda n I)^-1, and A (n m, n m), which fits `shapes` too.
 
     A = A1 x I + V (X'V)^+ V', V = (I - A1 x I) X; directions of X of which I - A1 leaves less than
-    1e-4 are not fitted.
+    1e-4 are not fitted, nor shapes below 1e-6 in root mean square.
     """
     n, m = y_prob.shape
     h = gram @ np.linalg.inv(gram + regularization * n * np.eye(n))
@@ -1437,7 +1437,7 @@ def twiced_smoother(y_prob: Array, gram: Array, regularization: float) -> tuple[
     x = shapes(y_prob).reshape(3, n * m).T
     v = x - kernel_part @ x
     norms = np.linalg.norm(x, axis=0)
-    scale = np.diag(np.divide(1.0, norms, out=np.zeros(3), where=norms > 0))
+    scale = np.diag(np.divide(1.0, norms, out=np.zeros(3), where=norms > 1e-6 * np.sqrt(n)))
     values, vectors = np.linalg.eigh(scale @ (x.T @ v + v.T @ x) @ scale / 2)
     inverse = np.diag([1 / value if value > 1e-4 else 0.0 for value in values])
     return once, kernel_part + v @ scale @ vectors @ inverse @ vectors.T @ scale @ v.T

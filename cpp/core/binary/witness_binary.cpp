@@ -1,5 +1,6 @@
 #include "core/binary/witness_binary.hpp"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "core/binary/cell_problem.hpp"
@@ -47,6 +48,7 @@ Matrix own_witness_binary(const Grid& grid, const Samples& samples, bool linear,
               ++j;
             }
           }
+          h *= std::min(samples.weight(rows.begin + i), 1.0);
           const double own = (at - h * (rows.y[i] - rows.p[i])) / (1.0 - h);
           out(rows.begin + i, 0) = -own;
           out(rows.begin + i, 1) = own;

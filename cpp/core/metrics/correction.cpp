@@ -9,6 +9,15 @@
 namespace ckce {
 namespace {
 
+// The least 1 - A1_ii that a correction without its own label is divided by. Where a row stands
+// apart, the weights of the others have a norm of sqrt(A1_ii (1 - A1_ii)) and no meaning: divided
+// by 1 - A1_ii they made corrections of hundreds.
+constexpr double kLeastOthers = 0.5;
+
+// Residuals below are roundings. Their squares speak for rows that are fitted exactly, all alike: a
+// ratio of roundings is no number of degrees of freedom.
+constexpr double kLeastResidual = 1e-7;
+
 // +-1 for each draw; the same for all rows of a group.
 void draw_signs(std::uint64_t seed, Index unit, Eigen::Ref<Vector> signs) {
   SplitMix64 stream(SplitMix64(seed ^ SplitMix64(static_cast<std::uint64_t>(unit)).bits()).bits());
@@ -57,12 +66,15 @@ Matrix own_correction(const Features& features, const Samples& samples, const Mi
       add_product(f, 1.0, block.phi(), found.coefficients);
       const Matrix v = shape_scores(x, block.phi(), found.smoother.spread, block.q());
       const Matrix gv = product(v, found.smoother.inverse);  // A_ii r_i = a_i r_i + V_i G v_i
-      const Vector a = product(block.phi(), found.smoother.root).rowwise().squaredNorm();
+      Vector a = product(block.phi(), found.smoother.root).rowwise().squaredNorm();
+      const Vector copies = block.weights.cwiseMin(1.0);  // a copy of the row, or all of it
+      a = a.cwiseProduct(copies);
       for (Index l = 0; l < kShapes; ++l)
-        f -= gv.col(l).asDiagonal() * x.middleCols(l * samples.m(), samples.m());
+        f -= gv.col(l).cwiseProduct(copies).asDiagonal() *
+             x.middleCols(l * samples.m(), samples.m());
       f -= a.asDiagonal() * block.q();
       out.middleRows(block.begin, block.rows) =
-          (1.0 - a.array()).inverse().matrix().asDiagonal() * f;
+          (1.0 - a.array()).max(kLeastOthers).inverse().matrix().asDiagonal() * f;
     };
   });
   return out;
@@ -108,7 +120,7 @@ CorrectionErrors correction_errors(const Features& features, const Samples& samp
       // What a row leaves without its own label; a copy of weight w varies by sqrt(w).
       const Vector scale =
           (samples.groups ? block.weights : Vector(block.weights.cwiseSqrt())).array() /
-          (1.0 - z.rowwise().squaredNorm().array());
+          (1.0 - block.weights.cwiseMin(1.0).array() * z.rowwise().squaredNorm().array());
       e = scale.asDiagonal() * e;
       const Matrix v = shape_scores(x, block.phi(), smoother.spread, e);
       Matrix signs(draws, block.rows);
@@ -129,11 +141,12 @@ CorrectionErrors correction_errors(const Features& features, const Samples& samp
       const Matrix score_part = product_tn(v, signs_by_row);
       const Vector score_again = scores_of(x, fitted).colwise().sum().transpose();
       near = near.cwiseAbs2().eval();
-      const Matrix variance = product(near, spreads), square = product(near, e.cwiseAbs2());
+      const Vector least = kLeastResidual * kLeastResidual * block.weights;
+      e = (e.array().square().colwise() + least.array()).matrix();
+      const Matrix variance = product(near, spreads), square = product(near, e);
       near = near.cwiseAbs2().eval();
       const Matrix fourth =
-          product(near, block.weights.cwiseMax(1e-300).cwiseInverse().asDiagonal() *
-                            e.cwiseAbs2().cwiseAbs2());
+          product(near, block.weights.cwiseMax(1e-300).cwiseInverse().asDiagonal() * e.cwiseAbs2());
       parallel.in_turn(task, [&] {
         errors += of_block;
         result.variance += variance;

@@ -14,7 +14,8 @@ namespace ckce {
 // The correction at other predictions. (rows, m)
 Matrix correction(const Features& features, const Probs& probs, const Matrix& coefficients,
                   const Vector& fit, Parallel& parallel);
-// The same at the sample's own rows, each without its own label: (f_i - A_ii r_i) / (1 - a_i).
+// The same at the sample's own rows, each without (one copy of) its own label:
+// (f_i - A_ii r_i) / max(1 - a_i, 1/2), A_ii and a_i times w_i where w_i < 1.
 Matrix own_correction(const Features& features, const Samples& samples, const Miscalibration& found,
                       Parallel& parallel);
 

@@ -18,6 +18,7 @@ constexpr double kNullDeviation = 0.4;  // null_sd <= 0.4 N^(-3/4)
 constexpr double kUnitsPerDf = 8.0;     // rows, or groups, for each degree of freedom, at least
 constexpr double kLeastLambda = 1e-8;   // of the largest eigenvalue
 constexpr double kLeastShape = 1e-4;    // of a shape's square, that the smoother leaves to it
+constexpr double kLeastChange = 1e-6;   // of a prediction by a shape, in root mean square
 
 // Sums over the rows, all with weights.
 struct Sums {
@@ -181,10 +182,12 @@ double choose_lambda(const Spectrum& spectrum, double units) {
   return std::exp(high);
 }
 
-// (X'(I - A1)X)^-1 without the directions of which the smoother leaves next to nothing.
-Matrix invert_shapes(const Matrix& left, const Vector& squares) {
-  const Vector scale =
-      squares.unaryExpr([](double square) { return square > 0.0 ? 1.0 / std::sqrt(square) : 0.0; });
+// (X'(I - A1)X)^-1 without the directions of which the smoother leaves next to nothing, and without
+// shapes that are nothing but rounding, as all are where every prediction is 1/m.
+Matrix invert_shapes(const Matrix& left, const Vector& squares, double weight) {
+  const double least = kLeastChange * kLeastChange * weight;
+  const Vector scale = squares.unaryExpr(
+      [least](double square) { return square > least ? 1.0 / std::sqrt(square) : 0.0; });
   const Matrix scaled = scale.asDiagonal() * (0.5 * (left + left.transpose())) * scale.asDiagonal();
   const Eigenpairs pairs = eigenpairs_of(scaled);
   const Vector inverse =
@@ -389,7 +392,8 @@ Miscalibration miscalibration(const Features& features, const Samples& samples,
   Matrix root_x = Matrix::Zero(features.d(), kShapes * m);  // diag(twice)^(1/2) Z'X
   add_product_tn(root_x, 1.0, smoother.root, sums.zx);
   smoother.spread = product(smoother.root, root_x);
-  smoother.inverse = invert_shapes(sums.xx - inner_products(root_x, root_x, m), sums.xx.diagonal());
+  smoother.inverse =
+      invert_shapes(sums.xx - inner_products(root_x, root_x, m), sums.xx.diagonal(), sums.weight);
   Matrix root_r = Matrix::Zero(features.d(), m);
   add_product_tn(root_r, 1.0, smoother.root, sums.zr);
   const Vector scores = sums.xr - inner_products(root_x, root_r, m);  // V'R

@@ -60,7 +60,11 @@ Matrix own_witness_features(const Features& features, const Samples& samples, do
       block.turn_into_residuals();
       Matrix a = block.phi().transpose();
       solver.solve(a);
-      const Vector h = a.transpose().cwiseProduct(block.phi()).rowwise().sum();
+      const Vector h = a.transpose()
+                           .cwiseProduct(block.phi())
+                           .rowwise()
+                           .sum()
+                           .cwiseProduct(block.weights.cwiseMin(1.0));
       const Matrix f = product(block.phi(), x);
       out.middleRows(block.begin, block.rows) =
           (1.0 - h.array()).inverse().matrix().asDiagonal() * (f - h.asDiagonal() * block.q());
@@ -112,7 +116,7 @@ Matrix own_witness_exact(const Kernel& kernel, const Samples& samples, double ri
   Matrix out(samples.n(), samples.m());
   for (Index i = 0; i < samples.n(); ++i) {
     const double c = ridge / samples.weight(i);
-    const double h = (1.0 - c * diagonal[i]) / samples.weight(i);
+    const double h = (1.0 - c * diagonal[i]) / std::max(samples.weight(i), 1.0);
     out.row(i) = (r.row(i) - c * v.row(i) - h * r.row(i)) / (1.0 - h);
   }
   return out;

@@ -15,14 +15,14 @@ namespace ckce {
 Matrix witness_features(const Features& features, const Samples& samples, double ridge,
                         Parallel& parallel);
 // F at the sample's rows, each without (one copy of) itself: (F_i - h_i r_i) / (1 - h_i),
-// h_i = phi_i'(Phi'Phi + ridge I)^-1 phi_i. (n, m)
+// h_i = min(w_i, 1) phi_i'(Phi'Phi + ridge I)^-1 phi_i. (n, m)
 Matrix own_witness_features(const Features& features, const Samples& samples, double ridge,
                             Parallel& parallel);
 
 // V. (n, m)   O(n^3) by factorisation, O(n^2 m) for each iteration
 Matrix witness_exact(const Kernel& kernel, const Samples& samples, double ridge, Solver solver,
                      Parallel& parallel);
-// As above, h_i = (1 - ridge W_ii / w_i) / w_i. O(n^3)
+// As above, h_i = (1 - ridge W_ii / w_i) / max(w_i, 1). O(n^3)
 Matrix own_witness_exact(const Kernel& kernel, const Samples& samples, double ridge,
                          Parallel& parallel);
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 N_DRAWS = 499
 _MOST_ERRORS = 2.0**27  # bytes of errors in memory
 _MOST_AT_ONCE = 4096  # predictions whose errors are there
+_NO_ERROR = 1e-12  # standard errors below are roundings, whose ratios say nothing
 _NEEDS_ROWS = (
     "{} needs the rows, which the state of a stream does not keep; call ckce.witness on them"
 )
@@ -244,7 +245,8 @@ class Witness(Said):
     def own(self) -> Values:
         """F at the sample's own rows, each by all others: a row's label does not speak for itself.
 
-        (F_i - h_i r_i) / (1 - h_i), h_i the weight that F gives to the row at its own prediction.
+        (F_i - h_i r_i) / (1 - h_i), h_i the weight that F gives to the row, or to a copy of it, at its
+        own prediction.
         """
         return own_values(self._rows("own()"))
 
@@ -393,7 +395,12 @@ class Witness(Said):
         check_memory(price, f"{what} of {n} rows and {m} classes", advice)
         features, found = self._smoother
         return _core.own_correction(
-            samples.probs, samples.labels, features=features, found=found, n_threads=self._n_threads
+            samples.probs,
+            samples.labels,
+            samples.weights,
+            features=features,
+            found=found,
+            n_threads=self._n_threads,
         )
 
     @cached_property
@@ -455,7 +462,7 @@ class Witness(Said):
                 )
                 drawn = np.einsum("ij,ij->i", errors, errors) / draws
                 spread = np.sqrt(np.maximum(drawn, variance[:, some].T.ravel()))
-                errors /= np.where(spread > 0.0, spread, np.inf)[:, None]
+                errors /= np.where(spread > _NO_ERROR, spread, np.inf)[:, None]
                 np.abs(errors, out=errors)
                 np.maximum(largest, errors.max(axis=0), out=largest)
                 se[top : top + rows, some] = spread.reshape(-1, len(at)).T

@@ -262,13 +262,13 @@ def own_price(problem: Problem) -> float:
 
 def own_values(problem: Problem) -> Values:
     """F at the rows themselves, each by all others."""
-    samples, method = problem.samples, problem.method
+    samples = problem.samples
     if samples.groups is not None:
         raise ValueError(
             "own() needs independent rows, got groups: other rows of a group would speak for a row"
         )
     line = problem.rows.could_be_a_line
-    if isinstance(method, Exact) and not line and samples.n > _core.FACTORISATION_LIMIT:
+    if _by_gram(problem) and not line and samples.n > _core.FACTORISATION_LIMIT:
         raise ValueError(
             f"own() of method='exact' needs n <= {_core.FACTORISATION_LIMIT} with more than two "
             f"classes, got n = {samples.n}; use method='cholesky' or 'fourier'"

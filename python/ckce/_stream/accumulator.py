@@ -257,9 +257,12 @@ class CKCEAccumulator:
             result = engine.solve(
                 regularization=config.regularization, full=full, n_threads=self._state.n_threads
             )
+        self._warn(result, config)
+        return result, config
+
+    def _warn(self, result: _core.AccumulatorResult, config: StreamConfig) -> None:
         if isinstance(config.method, Landmarks):
             warn_of_missing(result.missing)
-        return result, config
 
     def _weight(self, result: _core.AccumulatorResult) -> float | None:
         """That of all rows, where it is not their number."""
@@ -311,8 +314,10 @@ class CKCEAccumulator:
         """
         threads = self._state.n_threads
         with self._state.current() as (engine, config):
-            function = engine.witness(regularization=config.regularization, n_threads=threads)
-        result, _ = self._solve(full=False)
+            how: dict[str, Any] = {"regularization": config.regularization, "n_threads": threads}
+            function = engine.witness(**how)
+            result = engine.solve(full=False, **how)  # of the same rows
+        self._warn(result, config)
         signature = config.signature(result.rows, self._weight(result))
         return Witness(
             n_classes=config.columns,
