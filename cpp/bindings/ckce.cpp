@@ -1,7 +1,5 @@
 #include "core/metrics/ckce.hpp"
 
-#include <pybind11/native_enum.h>
-
 #include "bindings/arrays.hpp"
 #include "bindings/call.hpp"
 
@@ -20,15 +18,13 @@ void bind_ckce(py::module_& module) {
       .def_property_readonly("per_class", [](const Solution& s) { return to_numpy(s.per_class); })
       .def_property_readonly("replicates",
                              [](const Solution& s) { return to_numpy(s.replicates); });
-  py::native_enum<Solver>(module, "Solver", "enum.Enum")
+  py::enum_<Solver>(module, "Solver")
       .value("factorise", Solver::kFactorise)
       .value("iterate", Solver::kIterate)
-      .value("blocks", Solver::kBlocks)
-      .finalize();
-  py::native_enum<Precision>(module, "Precision", "enum.Enum")
+      .value("blocks", Solver::kBlocks);
+  py::enum_<Precision>(module, "Precision")
       .value("float64", Precision::kFloat64)
-      .value("mixed", Precision::kMixed)
-      .finalize();
+      .value("mixed", Precision::kMixed);
   module.attr("FACTORISATION_LIMIT") = kFactorisationLimit;
 
   module.def(

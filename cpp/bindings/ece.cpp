@@ -1,8 +1,6 @@
 // Binned calibration errors and scoring rules.
 #include "core/metrics/ece.hpp"
 
-#include <pybind11/native_enum.h>
-
 #include "bindings/arrays.hpp"
 #include "bindings/call.hpp"
 #include "core/metrics/scores.hpp"
@@ -42,14 +40,12 @@ void bind_ece(py::module_& module) {
       .def_readonly("bandwidth", &SmoothEce::bandwidth)
       .def_readonly("at_ends", &SmoothEce::at_ends);
 
-  py::native_enum<Variant>(module, "Variant", "enum.Enum")
+  py::enum_<Variant>(module, "Variant")
       .value("top_label", Variant::kTopLabel)
-      .value("class_wise", Variant::kClassWise)
-      .finalize();
-  py::native_enum<Strategy>(module, "Strategy", "enum.Enum")
+      .value("class_wise", Variant::kClassWise);
+  py::enum_<Strategy>(module, "Strategy")
       .value("uniform", Strategy::kUniform)
-      .value("quantile", Strategy::kQuantile)
-      .finalize();
+      .value("quantile", Strategy::kQuantile);
 
   module.def(
       "ece_scalar",

@@ -1,5 +1,4 @@
 // Kernels and feature maps: what the metrics are computed with.
-#include <pybind11/native_enum.h>
 
 #include <memory>
 
@@ -20,10 +19,9 @@ void bind_features(py::module_& module) {
            py::arg("name"), py::arg("bandwidth"));
   py::class_<Features, std::shared_ptr<Features>>(module, "Features")
       .def_property_readonly("n_features", &Features::d);
-  py::native_enum<Pivoting>(module, "Pivoting", "enum.Enum")
+  py::enum_<Pivoting>(module, "Pivoting")
       .value("greedy", Pivoting::kGreedy)
-      .value("random", Pivoting::kRandom)
-      .finalize();
+      .value("random", Pivoting::kRandom);
 
   module.def(
       "linear_features",

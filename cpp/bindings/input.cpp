@@ -1,5 +1,4 @@
 // What happens before an estimate: the check of the numbers, the median distance, the frequencies.
-#include <pybind11/native_enum.h>
 
 #include "bindings/arrays.hpp"
 #include "bindings/call.hpp"
@@ -25,18 +24,11 @@ void bind_input(py::module_& module) {
       .def_readonly("bad_label", &Report::bad_label)
       .def_readonly("smallest_label", &Report::smallest_label)
       .def_readonly("largest_label", &Report::largest_label);
-  py::native_enum<Norm>(module, "Norm", "enum.Enum")
-      .value("l1", Norm::kL1)
-      .value("l2", Norm::kL2)
-      .finalize();
-  py::native_enum<Counted>(module, "Counted", "enum.Enum")
-      .value("all", Counted::kAll)
-      .value("apart", Counted::kApart)
-      .finalize();
-  py::native_enum<Spectrum>(module, "Spectrum", "enum.Enum")
+  py::enum_<Norm>(module, "Norm").value("l1", Norm::kL1).value("l2", Norm::kL2);
+  py::enum_<Counted>(module, "Counted").value("all", Counted::kAll).value("apart", Counted::kApart);
+  py::enum_<Spectrum>(module, "Spectrum")
       .value("gaussian", Spectrum::kGaussian)
-      .value("cauchy", Spectrum::kCauchy)
-      .finalize();
+      .value("cauchy", Spectrum::kCauchy);
 
   module.def(
       "validate",

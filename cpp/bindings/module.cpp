@@ -27,7 +27,9 @@ static void bind_all(pybind11::module_& module) {
   // Eigen cuts products to the caches it finds; fixed sizes keep the bits the same everywhere.
   Eigen::setCpuCacheSizes(32 << 10, 512 << 10, 4 << 20);
   ckce::keep_freed_memory();
-  // pybind11 looks NumPy's functions up once, and a daemon thread must not end meanwhile.
+  // No Python code may run while pybind11 reads arguments: the interpreter may end a daemon thread
+  // there. NumPy's functions are looked up once; enums are of pybind11, since Python reads the
+  // value of its own ones.
   pybind11::dtype::of<double>();
   module.attr("THREAD_DOUBLES") = ckce::kThreadDoubles;
   ckce::bind_input(module);

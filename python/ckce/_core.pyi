@@ -1,7 +1,7 @@
 """The compiled border: data come first, by position; everything else by name."""
 
 from collections.abc import Callable, Sequence
-from enum import Enum
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,40 +17,40 @@ FACTORISATION_LIMIT: int
 THREAD_DOUBLES: int
 LEAST_BANDWIDTH: float
 
-# Words of the border. A member by its name: Norm["l1"].
+# Words of the border.
 
-class Norm(Enum):
-    l1 = ...
-    l2 = ...
+class Norm:
+    l1: ClassVar[Norm]
+    l2: ClassVar[Norm]
 
-class Counted(Enum):
-    all = ...
-    apart = ...
+class Counted:
+    all: ClassVar[Counted]
+    apart: ClassVar[Counted]
 
-class Spectrum(Enum):
-    gaussian = ...
-    cauchy = ...
+class Spectrum:
+    gaussian: ClassVar[Spectrum]
+    cauchy: ClassVar[Spectrum]
 
-class Pivoting(Enum):
-    greedy = ...
-    random = ...
+class Pivoting:
+    greedy: ClassVar[Pivoting]
+    random: ClassVar[Pivoting]
 
-class Precision(Enum):
-    float64 = ...
-    mixed = ...
+class Precision:
+    float64: ClassVar[Precision]
+    mixed: ClassVar[Precision]
 
-class Solver(Enum):
-    factorise = ...
-    iterate = ...
-    blocks = ...
+class Solver:
+    factorise: ClassVar[Solver]
+    iterate: ClassVar[Solver]
+    blocks: ClassVar[Solver]
 
-class Variant(Enum):
-    top_label = ...
-    class_wise = ...
+class Variant:
+    top_label: ClassVar[Variant]
+    class_wise: ClassVar[Variant]
 
-class Strategy(Enum):
-    uniform = ...
-    quantile = ...
+class Strategy:
+    uniform: ClassVar[Strategy]
+    quantile: ClassVar[Strategy]
 
 # Before an estimate: the check of the numbers, the median distance, the frequencies.
 
