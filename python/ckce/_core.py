@@ -4,9 +4,12 @@ One source is compiled for several x86-64 levels; the best that exists and that 
 here. The environment variable CKCE_LEVEL (v2, v3, v4) forces one.
 """
 
+import atexit
 import importlib
 import importlib.util
 import os
+import threading
+from types import ModuleType
 
 from ckce import _cpu
 
@@ -30,6 +33,21 @@ def _choose_level() -> str:
     return usable[-1]
 
 
+def _load(level: str) -> ModuleType:
+    """The module; the interpreter waits for it at its end.
+
+    A daemon thread may load it, and waits for the GIL meanwhile. Python (up to 3.13) would end the thread
+    there, in a place of pybind11 that cannot be left: the process would abort.
+    """
+    loaded = threading.Event()
+    atexit.register(loaded.wait)
+    try:
+        return importlib.import_module(f"ckce._core_{level}")
+    finally:
+        loaded.set()
+        atexit.unregister(loaded.wait)
+
+
 LEVEL = _choose_level()
-_module = importlib.import_module(f"ckce._core_{LEVEL}")
+_module = _load(LEVEL)
 globals().update({name: getattr(_module, name) for name in dir(_module) if name[0] != "_"})
