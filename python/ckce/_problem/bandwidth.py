@@ -23,6 +23,7 @@ from ckce._methods.method import in_panels
 
 MEDIAN_ROWS = 2000
 FEW_CLASSES = 20  # that advice reduces many to
+_FEWER = f"pass reduction=ckce.TopK({FEW_CLASSES}), or a bandwidth"
 _APART = 1e-6  # of the largest distance: a median below it is of equal predictions
 
 
@@ -109,8 +110,7 @@ def median_of(
     pooled median (where a constant model has nothing to say), only pairs that are apart do.
     """
     many = groups[0].m > 2 * FEW_CLASSES
-    fewer = f"pass reduction=ckce.TopK({FEW_CLASSES}), or a bandwidth"
-    _check_median(groups, class_wise, fewer if many else "pass a bandwidth")
+    _check_median(groups, class_wise, _FEWER if many else "pass a bandwidth")
 
     def median(counted: _core.Counted) -> tuple[float, float]:
         norm = getattr(_core.Norm, kernel.distance)
@@ -137,14 +137,18 @@ def median_of(
 
 def _check_median(groups: Sequence[Samples], class_wise: bool, advice: str) -> None:
     """Refuse rows in float64, and sorted columns or the distances of copies, that do not fit."""
+    m = groups[0].m
+    if m <= 1000 and len(groups) == 1:  # at most 112 MB; small calls have no time for sums
+        return
     doubles = 0.0
     for group in groups:
         rows = group.n if max(group.n, group.weight) <= MEDIAN_ROWS else MEDIAN_ROWS
-        doubles += in_panels(rows) * group.m + (4.0 * rows * group.m if class_wise else 0.0)
+        doubles += in_panels(rows) * m + (4.0 * rows * m if class_wise else 0.0)
         if group.weights is not None and not class_wise:
             doubles += rows * (rows + 1.0)
-    what = f"the median distance of predictions of {groups[0].m} classes"
-    check_memory(8.0 * doubles, what, advice)
+    check_memory(
+        8.0 * doubles, lambda: f"the median distance of predictions of {m} classes", advice
+    )
 
 
 def median_bandwidth(
