@@ -285,8 +285,8 @@ def estimate_and_solution(
     if parts > 1:
         influence = np.sum([each.influence / parts for each in solutions], axis=0)
     debias, floor, bound, debias_error = (float(number) for number in sums / parts)
-    if debias_error:  # of a factor and probes, whose sums round to about 4e-11 of the term
-        debias_error += 1e-10 * debias
+    if debias_error:  # of a factor and probes, whose sums round to up to 2e-10 of the term
+        debias_error += 1e-9 * debias
     iterations = max(each.iterations for each in solutions)
     debias_rank = max(each.debias_rank for each in solutions)
     certified = problem.method.certified
